@@ -5,6 +5,7 @@ pub mod account;
 pub mod adapter;
 pub mod api_key;
 pub mod batch_job;
+pub mod call;
 pub mod change;
 pub mod connector;
 pub mod consumer_key;
@@ -25,11 +26,12 @@ pub mod secret;
 #[cfg(test)]
 pub mod testing;
 mod timetable;
+mod users;
 
 use std::sync::Arc;
 
 use kanat_auth::{Role, Sealer};
-use kanat_message_log::MessageLog;
+use kanat_message_log::{MessageLog, Tenant};
 use kanat_model::id::{AccountId, ApiKeyId, EnvironmentId};
 use kanat_model::{Code, Error, Timestamp};
 use kanat_net::outbound;
@@ -39,6 +41,8 @@ use tokio::sync::Notify;
 use crate::PublicUrl;
 use crate::push::Hub;
 use crate::tasks::Tasks;
+pub(crate) use call::resource;
+pub use call::{Call, Revised};
 pub use change::{Change, ChangeResult};
 
 /// State that the use-cases share; clones share all of it.
@@ -90,6 +94,14 @@ impl Caller {
         }
     }
 
+    /// Returns the account and the environment that messages belong to.
+    pub fn tenant(&self) -> Tenant {
+        Tenant {
+            account_id: self.account_id.clone(),
+            environment_id: self.environment_id.clone(),
+        }
+    }
+
     /// Returns what this call has made before a crash kept it from being answered: the id, or what
     /// else tells it.
     pub async fn made_before(&self, db: &mut Db) -> Result<Option<String>, Error> {
@@ -103,7 +115,7 @@ impl Caller {
 
     /// Returns whether this call has made its change of `id` before a crash kept it from being
     /// answered, and notes it otherwise, in the transaction that makes it.
-    pub async fn repeats(&self, db: &mut Db, id: &str) -> Result<bool, Error> {
+    pub async fn repeats(&self, db: &mut Db, id: impl AsRef<str>) -> Result<bool, Error> {
         if self.made_before(db).await?.is_some() {
             return Ok(true);
         }
@@ -112,9 +124,9 @@ impl Caller {
     }
 
     /// Notes what this call makes, in the transaction that makes it.
-    pub async fn note_made(&self, db: &mut Db, made: &str) -> Result<(), Error> {
+    pub async fn note_made(&self, db: &mut Db, made: impl AsRef<str>) -> Result<(), Error> {
         match &self.call {
-            Some(call) => Ok(done_call::note(db, call, made, Timestamp::now()).await?),
+            Some(call) => Ok(done_call::note(db, call, made.as_ref(), Timestamp::now()).await?),
             None => Ok(()),
         }
     }
@@ -167,7 +179,7 @@ impl IfMatch {
         let mut wanted = wanted
             .split(',')
             .map(|tag| tag.trim().trim_start_matches("W/").trim_matches('"'));
-        let revision = etag(revision);
+        let revision = revision.to_string();
         if wanted.any(|tag| tag == "*" || tag.split('-').next() == Some(&revision)) {
             return Ok(());
         }
@@ -178,9 +190,9 @@ impl IfMatch {
     }
 }
 
-/// The tag of a revision, without quotes.
-pub fn etag(revision: u64) -> String {
-    revision.to_string()
+/// The tag of a resource as it is now, without quotes.
+pub fn etag(resource: &impl Revised) -> String {
+    resource.revision().to_string()
 }
 
 /// The tag of one view of a revision: it tells views apart, and as good as the revision's own which

@@ -75,16 +75,7 @@ impl Authentication {
             Kind::Call
         };
         let headers = request.headers();
-        let caller = admit(
-            &self.app,
-            &self.rules,
-            path,
-            headers,
-            &self.wrong_keys,
-            peer,
-        )
-        .await
-        .map_err(status::of)?;
+        let caller = self.admit(path, headers, peer).await.map_err(status::of)?;
         let holder = match &caller {
             Some(caller) => Some(Holder::Key(caller.key_id.clone())),
             None => peer.map(|peer| Holder::Stranger(peer.network())),
@@ -96,6 +87,70 @@ impl Authentication {
         Ok(match kind {
             Kind::Stream => self.credentials.bound(&self.app, caller, place, response),
             Kind::Call => response,
+        })
+    }
+
+    /// The caller of a method that needs one, and may call it; none for a public method.
+    async fn admit(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        peer: Option<&Peer>,
+    ) -> Result<Option<Caller>, Error> {
+        if self.rules.public(path).is_some() {
+            return Ok(None);
+        }
+        let caller = self.caller(headers, peer).await?;
+        let needed = self.rules.permission(path);
+        if !caller.role.allows(needed) {
+            let message = format!("a key of role {} may not do this", caller.role);
+            return Err(Error::new(Code::PermissionDenied, message));
+        }
+        Ok(Some(caller))
+    }
+
+    async fn caller(&self, headers: &HeaderMap, peer: Option<&Peer>) -> Result<Caller, Error> {
+        let sha256 = key::sha256(bearer(headers)?);
+        let address = peer.map(Peer::network);
+        let judgement = address.and_then(|address| self.wrong_keys.begin(address));
+        if let (Some(address), None) = (address, &judgement)
+            && !self.wrong_keys.is_known(&self.app.store, &sha256).await?
+        {
+            self.wrong_keys.refused(address);
+            return Err(Error::new(
+                Code::ResourceExhausted,
+                "too many wrong API keys came from this address",
+            ));
+        }
+        let mut tx = self.app.store.read().await?;
+        let now = Timestamp::now();
+        let found = api_key::by_hash(&mut tx, &sha256).await?;
+        // A key that has expired is answered like one that never was.
+        let Some(key) = found.filter(|key| key.expires_at.is_none_or(|at| now < at)) else {
+            if let Some(judgement) = judgement {
+                judgement.wrong();
+            }
+            return Err(unauthenticated(
+                "the API key is not known, has expired or was revoked",
+            ));
+        };
+        if let Some(judgement) = judgement {
+            judgement.right();
+        }
+        let wanted = text_header(headers, &ENVIRONMENT)?;
+        let environment = environment_of(&mut tx, &key, wanted).await?;
+        drop(tx);
+        note_use(&self.app, &key, now).await;
+        Ok(Caller {
+            account_id: key.account_id,
+            environment_id: environment.id,
+            // A role that a newer build knows grants nothing that this one could judge.
+            role: Role::parse(&key.role).unwrap_or(Role::Viewer),
+            key_id: key.id,
+            name: key.name,
+            bound_to: key.environment_id,
+            expires_at: key.expires_at,
+            call: None,
         })
     }
 }
@@ -137,77 +192,6 @@ async fn ready(
     }
     request.extensions_mut().insert(caller.clone());
     Ok(request)
-}
-
-/// The caller of a method that needs one, and may call it; none for a public method.
-async fn admit(
-    app: &App,
-    rules: &Rules,
-    path: &str,
-    headers: &HeaderMap,
-    wrong_keys: &WrongKeys,
-    peer: Option<&Peer>,
-) -> Result<Option<Caller>, Error> {
-    if rules.public(path).is_some() {
-        return Ok(None);
-    }
-    let caller = caller(app, headers, wrong_keys, peer).await?;
-    let needed = rules.permission(path);
-    if !caller.role.allows(needed) {
-        let message = format!("a key of role {} may not do this", caller.role);
-        return Err(Error::new(Code::PermissionDenied, message));
-    }
-    Ok(Some(caller))
-}
-
-async fn caller(
-    app: &App,
-    headers: &HeaderMap,
-    wrong_keys: &WrongKeys,
-    peer: Option<&Peer>,
-) -> Result<Caller, Error> {
-    let sha256 = key::sha256(bearer(headers)?);
-    let address = peer.map(Peer::network);
-    let judgement = address.and_then(|address| wrong_keys.begin(address));
-    if let (Some(address), None) = (address, &judgement)
-        && !wrong_keys.is_known(&app.store, &sha256).await?
-    {
-        wrong_keys.refused(address);
-        return Err(Error::new(
-            Code::ResourceExhausted,
-            "too many wrong API keys came from this address",
-        ));
-    }
-    let mut tx = app.store.read().await?;
-    let now = Timestamp::now();
-    let found = api_key::by_hash(&mut tx, &sha256).await?;
-    // A key that has expired is answered like one that never was.
-    let Some(key) = found.filter(|key| key.expires_at.is_none_or(|at| now < at)) else {
-        if let Some(judgement) = judgement {
-            judgement.wrong();
-        }
-        return Err(unauthenticated(
-            "the API key is not known, has expired or was revoked",
-        ));
-    };
-    if let Some(judgement) = judgement {
-        judgement.right();
-    }
-    let wanted = text_header(headers, &ENVIRONMENT)?;
-    let environment = environment_of(&mut tx, &key, wanted).await?;
-    drop(tx);
-    note_use(app, &key, now).await;
-    Ok(Caller {
-        account_id: key.account_id,
-        environment_id: environment.id,
-        // A role that a newer build knows grants nothing that this one could judge.
-        role: Role::parse(&key.role).unwrap_or(Role::Viewer),
-        key_id: key.id,
-        name: key.name,
-        bound_to: key.environment_id,
-        expires_at: key.expires_at,
-        call: None,
-    })
 }
 
 /// The environment that the request names, else the one that the key is bound to, else the
@@ -340,7 +324,7 @@ mod tests {
     async fn a_right_key_passes_where_wrong_ones_are_limited() {
         let folder = tempfile::tempdir().unwrap();
         let app = Arc::new(testing::in_folder(folder.path()).await);
-        let caller = testing::caller(&app, Role::Owner).await;
+        let owner = testing::call(&app, Role::Owner).await;
         let rules = Arc::new(Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap());
         let authentication = Authentication::new(Arc::clone(&app), rules);
         let wrong_keys = authentication.wrong_keys.clone();
@@ -352,7 +336,7 @@ mod tests {
             expires_at: None,
         };
         let make = async |name: &str| {
-            let (_, text) = crate::app::api_key::create(&app, &caller, new(name))
+            let (_, text) = crate::app::api_key::create(&owner, new(name))
                 .await
                 .unwrap();
             text.unwrap().expose().clone()
@@ -416,16 +400,14 @@ mod tests {
     async fn streams_of_callers_come_at_any_pace_and_nothing_else_does() {
         let folder = tempfile::tempdir().unwrap();
         let app = Arc::new(testing::in_folder(folder.path()).await);
-        let caller = testing::caller(&app, Role::Owner).await;
+        let owner = testing::call(&app, Role::Owner).await;
         let key = crate::app::api_key::NewApiKey {
             name: "streams".to_owned(),
             role: None,
             environment: None,
             expires_at: None,
         };
-        let (_, key) = crate::app::api_key::create(&app, &caller, key)
-            .await
-            .unwrap();
+        let (_, key) = crate::app::api_key::create(&owner, key).await.unwrap();
         let key = format!("Bearer {}", key.unwrap().expose());
         let rules = Arc::new(Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap());
         let service = Authentication::new(Arc::clone(&app), rules).layer(tower::service_fn(done));

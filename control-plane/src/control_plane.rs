@@ -1,7 +1,6 @@
 //! The control plane as one part: what it needs to start, what it serves, how it stops.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use kanat_auth::{KeyFile, Sealer};
 use kanat_message_log::MessageLog;
@@ -14,9 +13,10 @@ use crate::app::flow::Deploys;
 use crate::app::secret::{Elsewhere, MasterKeys};
 use crate::app::{App, environment};
 use crate::cors::Cors;
+use crate::jobs::leftovers::Retention;
 use crate::jobs::{
-    batch_jobs, lease, leftovers, oauth_refresh, observations, retention, schedule_outcomes,
-    schedules, secrets_of_flows, unseen_nodes,
+    batch_jobs, lease, leftovers, oauth_refresh, observations, schedule_outcomes, schedules,
+    secrets_of_flows,
 };
 use crate::push::remote::{Access, RemotePlans};
 use crate::push::source::Source;
@@ -40,10 +40,7 @@ pub struct Options {
     pub allowed_origins: Vec<String>,
     /// How nodes of other processes prove themselves; without it there are none.
     pub nodes: Option<Access>,
-    /// How long finished messages are kept; for ever when there is none.
-    pub retention: Option<Duration>,
-    /// How long finished batch jobs are kept; for ever when there is none.
-    pub batch_retention: Option<Duration>,
+    pub retention: Retention,
     /// File that the master keys come from, where no other process has the folder and the store.
     pub key_file: Option<KeyFile>,
     /// How adapters are run that are checked and tested here.
@@ -138,15 +135,7 @@ impl ControlPlane {
         let nodes = options.nodes.map(|access| RemotePlans::new(access, plans));
         let service = PublicService::new(&app, nodes, Cors::new(options.allowed_origins)).await?;
         let tasks = &app.tasks;
-        if let Some(keep) = options.retention {
-            tasks.run_until_stopped(retention::run(
-                app.store.clone(),
-                Arc::clone(&app.log),
-                keep,
-            ));
-        }
-        tasks.run_until_stopped(leftovers::run(Arc::clone(&app), options.batch_retention));
-        tasks.run_until_stopped(unseen_nodes::run(app.store.clone()));
+        tasks.run_until_stopped(leftovers::run(Arc::clone(&app), options.retention));
         tasks.run_until_stopped(secrets_of_flows::look(Arc::clone(&app)));
         tasks.run_until_stopped(batch_jobs::run(Arc::clone(&app)));
         tasks.run_until_stopped(schedules::run(Arc::clone(&app)));

@@ -2,6 +2,29 @@
 //! resource has its methods in `grpc/<resource>.rs` and its conversions in
 //! `grpc/<resource>/convert.rs`.
 
+/// Implements a service. A method is written as `method(call, request: Request) -> Answer`, and its
+/// body gives the answer, or a [`ChangeResult`] with it, or the error of the use-case. Methods that
+/// take or give a stream, or need no caller, stand in a block `impl` behind the name.
+macro_rules! service {
+    (
+        $module:ident::$service:ident $(impl { $($others:tt)* })?;
+        $($method:ident($call:ident, $request:ident: $Request:ident) -> $Answer:ident $body:block)*
+    ) => {
+        #[tonic::async_trait]
+        impl kanat_proto::v1::$module::$service for $crate::grpc::Api {
+            $(async fn $method(
+                &self,
+                request: tonic::Request<kanat_proto::v1::$Request>,
+            ) -> Result<tonic::Response<kanat_proto::v1::$Answer>, tonic::Status> {
+                let ($call, $request) = self.accept(request)?;
+                let answer: Result<_, kanat_model::Error> = async { $body }.await;
+                $crate::grpc::respond(answer)
+            })*
+            $($($others)*)?
+        }
+    };
+}
+
 mod account;
 mod adapter;
 mod api_key;
@@ -25,12 +48,13 @@ use std::sync::Arc;
 
 use kanat_model::Error;
 use kanat_proto::{FILE_DESCRIPTOR_SET, v1};
+use prost::Message;
 use tonic::metadata::MetadataValue;
 use tonic::server::NamedService;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
-use crate::app::{App, Caller, ChangeResult, IfMatch};
+use crate::app::{App, Call, Caller, ChangeResult, IfMatch};
 use crate::push::Rollout;
 
 /// Bytes of a request.
@@ -102,68 +126,68 @@ pub(crate) async fn routes(app: &Arc<App>) -> Result<Routes, crate::Error> {
     Ok(routes.routes())
 }
 
-/// Returns the caller, as authentication found it.
-pub fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
-    let caller = request.extensions().get::<Caller>().cloned();
-    caller.ok_or_else(|| Status::unauthenticated("the call carries no credential"))
+impl Api {
+    /// Takes a request as a call and its message.
+    ///
+    /// # Errors
+    /// Authentication has found no caller.
+    fn accept<M>(&self, request: Request<M>) -> Result<(Call, M), Status> {
+        let caller = request.extensions().get::<Caller>().cloned();
+        let call = Call {
+            app: Arc::clone(&self.app),
+            caller: caller
+                .ok_or_else(|| Status::unauthenticated("the call carries no credential"))?,
+            if_match: IfMatch(header(&request, "if-match").map(str::to_owned)),
+            trace_context: trace_context(&request),
+        };
+        Ok((call, request.into_inner()))
+    }
 }
 
-/// The revision that the caller means to change.
-pub fn if_match<T>(request: &Request<T>) -> IfMatch {
-    IfMatch(
-        request
-            .metadata()
-            .get("if-match")
-            .and_then(|value| value.to_str().ok())
-            .map(str::to_owned),
-    )
+fn header<'r, M>(request: &'r Request<M>, name: &str) -> Option<&'r str> {
+    request.metadata().get(name)?.to_str().ok()
 }
 
 /// Returns the caller's trace context: its `traceparent`, and behind a space the `tracestate` where
 /// there is one.
-pub fn trace_context<T>(request: &Request<T>) -> Option<String> {
+fn trace_context<M>(request: &Request<M>) -> Option<String> {
     /// Bytes of a `tracestate` that are handed on; a longer one is left out.
     const MAX_STATE_BYTES: usize = 1024;
-    let text = |name| {
-        request
-            .metadata()
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-    };
-    let parent = text("traceparent")?;
-    match text("tracestate").filter(|state| (1..=MAX_STATE_BYTES).contains(&state.len())) {
+    let parent = header(request, "traceparent")?;
+    let state = header(request, "tracestate");
+    match state.filter(|state| (1..=MAX_STATE_BYTES).contains(&state.len())) {
         Some(state) => Some(format!("{parent} {state}")),
         None => Some(parent.to_owned()),
     }
 }
 
-/// Answers a call with the result of its use-case.
-pub fn respond<M>(result: Result<M, Error>) -> Result<Response<M>, Status> {
-    result.map(Response::new).map_err(status::of)
+/// Result of a use-case as an answer: a message, alone or as the value of a change.
+trait Answer<M> {
+    fn into_response(self) -> Response<M>;
 }
 
-/// Answers a change with the message that `convert` makes of its result. The metadata say when not
-/// every node runs the change yet.
-pub fn respond_changed<T, M>(
-    result: Result<ChangeResult<T>, Error>,
-    convert: impl FnOnce(T) -> M,
-) -> Result<Response<M>, Status> {
-    try_respond_changed(result, |value| Ok(convert(value)))
-}
-
-/// Answers a change as [`respond_changed`] does, where its result may be unreadable.
-pub fn try_respond_changed<T, M>(
-    result: Result<ChangeResult<T>, Error>,
-    convert: impl FnOnce(T) -> Result<M, Error>,
-) -> Result<Response<M>, Status> {
-    let ChangeResult { value, applied } = result.map_err(status::of)?;
-    let mut response = respond(convert(value))?;
-    match applied {
-        Rollout::Everywhere => {}
-        Rollout::Pending => {
-            let pending = MetadataValue::from_static("pending");
-            response.metadata_mut().insert("x-config-applied", pending);
-        }
+impl<M: Message> Answer<M> for M {
+    fn into_response(self) -> Response<M> {
+        Response::new(self)
     }
-    Ok(response)
+}
+
+impl<M> Answer<M> for ChangeResult<M> {
+    /// Says in the metadata when not every node runs the change yet.
+    fn into_response(self) -> Response<M> {
+        let mut response = Response::new(self.value);
+        match self.applied {
+            Rollout::Everywhere => {}
+            Rollout::Pending => {
+                let pending = MetadataValue::from_static("pending");
+                response.metadata_mut().insert("x-config-applied", pending);
+            }
+        }
+        response
+    }
+}
+
+/// Answers a call with the result of its use-case.
+fn respond<M>(result: Result<impl Answer<M>, Error>) -> Result<Response<M>, Status> {
+    result.map(Answer::into_response).map_err(status::of)
 }

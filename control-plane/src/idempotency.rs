@@ -4,7 +4,7 @@
 //! what failed may be tried again under the same key. A crash may come before the answer is kept:
 //! what the call made is known by [`Caller::call`].
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
@@ -19,6 +19,7 @@ use kanat_model::id::BootId;
 use kanat_model::{Code, Error, Timestamp};
 use kanat_store::answered_request::{self, AnsweredRequest};
 use kanat_store::{Db, Store, control_plane, done_call};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tonic::body::Body;
@@ -278,12 +279,7 @@ impl<'a> Once<'a> {
     }
 
     fn fingerprint(&self) -> [u8; 32] {
-        self.hash
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-            .finalize()
-            .into()
+        self.hash.lock().clone().finalize().into()
     }
 
     /// Keeps a success under the key, and frees the key after a failure.
@@ -347,9 +343,7 @@ impl<'a> Once<'a> {
 }
 
 fn update(hash: &Mutex<Sha256>, bytes: &[u8]) {
-    hash.lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .update(bytes);
+    hash.lock().update(bytes);
 }
 
 fn broken() -> Error {

@@ -3,13 +3,11 @@
 
 pub mod batch_jobs;
 mod due;
-pub mod hourly;
 pub mod lease;
 pub mod leftovers;
 pub mod oauth_refresh;
 pub mod observations;
-pub mod retention;
+mod periodic;
 pub mod schedule_outcomes;
 pub mod schedules;
 pub mod secrets_of_flows;
-pub mod unseen_nodes;

@@ -10,6 +10,7 @@ mod admission;
 pub mod app;
 pub mod authentication;
 pub mod bootstrap;
+mod carry;
 mod control_plane;
 mod cors;
 mod deadline;
@@ -29,6 +30,7 @@ mod tasks;
 mod validation;
 
 pub use control_plane::{ControlPlane, Error, Options};
+pub use jobs::leftovers::Retention;
 pub use monitor::Monitor;
 pub use public_url::PublicUrl;
 pub use push::remote::{Access, BoundNode, Proof};

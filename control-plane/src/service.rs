@@ -42,7 +42,10 @@ const MAX_BODY_BYTES: usize = 256 << 20;
 /// The services of the public API, as calls of this process reach them.
 type Api = MiddlewareService<
     Authentication,
-    MiddlewareService<Admission, MiddlewareService<Idempotency, Validation<Routes>>>,
+    MiddlewareService<
+        Admission,
+        MiddlewareService<Idempotency, MiddlewareService<Validation, Routes>>,
+    >,
 >;
 /// The services of the public API, as callers outside of the process reach them.
 type RemoteApi = MapResponse<
@@ -69,7 +72,8 @@ impl PublicService {
             |error: prost_reflect::DescriptorError| Error::Descriptors(error.to_string());
         let rules = Rules::read(FILE_DESCRIPTOR_SET).map_err(Error::Descriptors)?;
         let routes = grpc::routes(app).await?.prepare();
-        let routes = Validation::new(routes, FILE_DESCRIPTOR_SET).map_err(unreadable)?;
+        let validation = Validation::new(FILE_DESCRIPTOR_SET).map_err(unreadable)?;
+        let routes = validation.layer(routes);
         let rules = Arc::new(rules);
         let routes = Idempotency::new(Arc::clone(app), Arc::clone(&rules)).layer(routes);
         let memory = Budget::new(MAX_BODY_BYTES);

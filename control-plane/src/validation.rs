@@ -16,9 +16,9 @@ use prost_reflect::{
 };
 use tonic::Status;
 use tonic::body::Body;
-use tower::Service;
 
 use crate::grpc::{MAX_MESSAGE_BYTES, status};
+use crate::middleware::{HttpService, Middleware, Next};
 
 /// Bytes in front of a message: one of flags, four of length.
 const PREFIX: usize = 5;
@@ -30,10 +30,9 @@ const MAX_FAULTS: usize = 50;
 /// written as an escape.
 const JSON: &str = "kanat.v1.Json";
 
-/// Services behind the rules.
+/// Checks requests by the rules.
 #[derive(Clone)]
-pub struct Validation<S> {
-    inner: S,
+pub struct Validation {
     methods: Arc<HashMap<String, Method>>,
 }
 
@@ -44,9 +43,9 @@ struct Method {
     filters: Vec<FieldDescriptor>,
 }
 
-impl<S> Validation<S> {
+impl Validation {
     /// Reads the methods from `descriptor_set`. Errors when the set cannot be read.
-    pub fn new(inner: S, descriptor_set: &[u8]) -> Result<Self, prost_reflect::DescriptorError> {
+    pub fn new(descriptor_set: &[u8]) -> Result<Self, prost_reflect::DescriptorError> {
         let pool = DescriptorPool::decode(descriptor_set)?;
         let services: Vec<_> = pool.services().collect();
         let methods = services.iter().flat_map(|service| service.methods());
@@ -60,34 +59,25 @@ impl<S> Validation<S> {
                 },
             )
         });
-        let methods = Arc::new(methods.collect());
-        Ok(Self { inner, methods })
+        Ok(Self {
+            methods: Arc::new(methods.collect()),
+        })
     }
 }
 
-impl<S> Service<Request<Body>> for Validation<S>
-where
-    S: Service<Request<Body>, Response = Response<Body>>,
-{
-    type Response = Response<Body>;
-    type Error = S::Error;
-    type Future = S::Future;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        match self.methods.get(request.uri().path()).cloned() {
-            Some(method) => self.inner.call(request.map(|body| {
-                Body::new(CheckedBody {
-                    body,
-                    method,
-                    pending: BytesMut::new(),
-                })
-            })),
-            None => self.inner.call(request),
-        }
+impl Middleware for Validation {
+    async fn handle<S: HttpService>(self, request: Request<Body>, next: Next<S>) -> Response<Body> {
+        let Some(method) = self.methods.get(request.uri().path()).cloned() else {
+            return next.run(request).await;
+        };
+        let checked = |body| {
+            Body::new(CheckedBody {
+                body,
+                method,
+                pending: BytesMut::new(),
+            })
+        };
+        next.run(request.map(checked)).await
     }
 }
 

@@ -5,14 +5,15 @@
 //! adds what it appends and subtracts what it ends, so that intake costs two atomic additions.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kanat_message_log::{DeliveryStore, Error};
 use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
 use kanat_telemetry::{Throttle, metrics};
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -96,7 +97,7 @@ impl Backlog {
 
     /// Returns the share of a flow, the same one at every call.
     pub fn share(&self, flow: &FlowId) -> Arc<Share> {
-        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut flows = self.flows.lock();
         if let Some(share) = flows.get(flow) {
             return Arc::clone(share);
         }
@@ -230,7 +231,7 @@ impl Backlog {
     pub async fn count(&self, log: &dyn DeliveryStore) -> Result<(), Error> {
         let total_before = self.total.changed.load(Ordering::Relaxed);
         let before: HashMap<FlowId, i64> = {
-            let flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+            let flows = self.flows.lock();
             flows
                 .iter()
                 .map(|(id, share)| (id.clone(), share.bytes.changed.load(Ordering::Relaxed)))
@@ -249,7 +250,7 @@ impl Backlog {
                 Ordering::Relaxed,
             );
         }
-        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut flows = self.flows.lock();
         flows.retain(|id, share| {
             if counted
                 .binary_search_by(|flow| flow.flow_id.cmp(id))

@@ -10,12 +10,13 @@ mod rate_queue;
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kanat_catalog::Instance;
 use kanat_catalog::instance::Limits;
 use kanat_telemetry::metrics;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
@@ -91,7 +92,7 @@ impl Connectors {
     pub async fn acquire(&self, instance: &Instance) -> Result<CallPermit, Unavailable> {
         let connector = self.connector(instance);
         // Checked before the wait for a turn too.
-        if let Admission::Wait(wait) = lock(&connector.breaker).peek(Instant::now()) {
+        if let Admission::Wait(wait) = connector.breaker.lock().peek(Instant::now()) {
             metrics().connector_waits.count("breaker");
             return Err(Unavailable(wait));
         }
@@ -108,7 +109,7 @@ impl Connectors {
             () = self.stopping.cancelled() => return Err(Unavailable(Duration::ZERO)),
             permit = turn => permit.map_err(|_| Unavailable(Duration::ZERO))?,
         };
-        let kind = match lock(&connector.breaker).try_acquire(Instant::now()) {
+        let kind = match connector.breaker.lock().try_acquire(Instant::now()) {
             Admission::Allow => CallKind::Regular,
             Admission::Probe => CallKind::Probe,
             Admission::Wait(wait) => {
@@ -127,18 +128,19 @@ impl Connectors {
 
     /// Returns the number of connectors whose breaker is not closed.
     pub fn open(&self) -> usize {
-        lock(&self.instances)
+        self.instances
+            .lock()
             .values()
-            .filter(|connector| !lock(&connector.breaker).is_closed())
+            .filter(|connector| !connector.breaker.lock().is_closed())
             .count()
     }
 
     /// Returns the least capacity among these connectors.
     pub fn capacity<'i>(&self, instances: impl Iterator<Item = &'i str>) -> Capacity {
-        let known = lock(&self.instances);
+        let known = self.instances.lock();
         let now = Instant::now();
         let each = instances.filter_map(|id| known.get(id)).map(|connector| {
-            match lock(&connector.breaker).peek(now) {
+            match connector.breaker.lock().peek(now) {
                 Admission::Allow => Capacity::Full,
                 Admission::Probe => Capacity::Probe,
                 Admission::Wait(_) => Capacity::None,
@@ -148,7 +150,7 @@ impl Connectors {
     }
 
     fn connector(&self, instance: &Instance) -> Arc<Connector> {
-        let mut instances = lock(&self.instances);
+        let mut instances = self.instances.lock();
         let limits = instance.limits();
         let former = instances.get(instance.id());
         if let Some(connector) = former.filter(|connector| connector.limits == limits) {
@@ -159,13 +161,13 @@ impl Connectors {
             || Arc::new(Mutex::new(Breaker::new(DEFAULT_RULES))),
             |former| Arc::clone(&former.breaker),
         );
-        lock(&breaker).set_rules(rules(limits));
+        breaker.lock().set_rules(rules(limits));
         let new_queue = || Arc::new(RateQueue::new(Arc::clone(&self.limiter), instance.id()));
         let queue = former.map_or_else(new_queue, |former| Arc::clone(&former.queue));
         queue.set_rate(limits.requests_per_second);
         if instances.len() >= PRUNE_THRESHOLD && instances.len().is_power_of_two() {
             instances.retain(|_, connector| {
-                Arc::strong_count(connector) > 1 || !lock(&connector.breaker).is_closed()
+                Arc::strong_count(connector) > 1 || !connector.breaker.lock().is_closed()
             });
         }
         let concurrency = limits.concurrency.map_or(self.concurrency, |limit| {
@@ -190,7 +192,11 @@ impl CallPermit {
 
     fn record_once(&mut self, outcome: Outcome) {
         self.is_recorded = true;
-        match lock(&self.breaker).record(outcome, self.kind, Instant::now()) {
+        match self
+            .breaker
+            .lock()
+            .record(outcome, self.kind, Instant::now())
+        {
             Some(Transition::Opened) => {
                 metrics().breaker_turns.count("open");
                 tracing::warn!(
@@ -234,9 +240,4 @@ fn rules(limits: Limits) -> Rules {
             ..DEFAULT_RULES
         },
     }
-}
-
-/// Locks a mutex. A panic elsewhere leaves its counters valid.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

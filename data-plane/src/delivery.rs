@@ -7,7 +7,7 @@ mod response;
 mod retry;
 pub(crate) mod retry_after;
 mod step;
-mod trace;
+pub(crate) mod trace;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -50,42 +50,26 @@ pub(crate) struct Attempt {
 impl Attempt {
     /// Converts a first attempt that ended before its message was in the log.
     pub fn completed(self, message: NewMessage) -> CompletedMessage {
-        let Self {
-            number: _,
-            outcome,
-            output,
-            failure,
-            trace,
-            call_outcome: _,
-        } = self;
         CompletedMessage {
             message,
             at: Timestamp::now(),
-            outcome,
-            output,
-            failure,
-            trace,
+            outcome: self.outcome,
+            output: self.output,
+            failure: self.failure,
+            trace: self.trace,
         }
     }
 
     /// Converts the attempt to its settlement in the log.
     pub fn settlement(self, lease: Lease) -> Settlement {
-        let Self {
-            number,
-            outcome,
-            output,
-            failure,
-            trace,
-            call_outcome: _,
-        } = self;
         Settlement {
             lease,
             at: Timestamp::now(),
-            attempt: number,
-            outcome,
-            output,
-            failure,
-            trace,
+            attempt: self.number,
+            outcome: self.outcome,
+            output: self.output,
+            failure: self.failure,
+            trace: self.trace,
         }
     }
 }
@@ -479,12 +463,7 @@ fn context(tools: &Tools<'_>, work: &Work, trigger: &[u8]) -> String {
 }
 
 fn configuration(message: &str) -> Failure {
-    Failure {
-        kind: ErrorKind::Configuration,
-        message: message.to_owned(),
-        field: None,
-        expression: None,
-    }
+    Failure::new(ErrorKind::Configuration, message)
 }
 
 /// Returns the mask of the secrets of every instance that the flow calls.

@@ -7,18 +7,19 @@ mod entry;
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use kanat_message_log::QuotaStore;
-use kanat_model::Timestamp;
 use kanat_model::id::{BootId, NodeId};
+use kanat_model::{Timestamp, saturated};
 use kanat_rate_limit::{
     Bucket, ClusterState, ClusterView, Decision, Exchange, ExchangeOutcome, Key, LimitError,
     LimitStatus, Limits, MAX_REQUESTS, PendingRequest, Phase, Rate, ShareGrant, ShareRequest,
 };
+use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -193,7 +194,7 @@ impl Limiter {
     /// Ends a counting interval of each bucket, and drops idle ones.
     fn beat(&self) {
         for shard in &self.shards {
-            lock(shard).retain(|_, entry| {
+            shard.lock().retain(|_, entry| {
                 let mut state = entry.lock();
                 let has_report = state.bucket.beat();
                 state.dropped = if entry.is_ours {
@@ -212,7 +213,7 @@ impl Limiter {
     /// Asks the store for all keys that are queued.
     async fn ask(&self, phase: Phase, stop: &CancellationToken) {
         loop {
-            let mut entries = std::mem::take(&mut *lock(&self.asking));
+            let mut entries = std::mem::take(&mut *self.asking.lock());
             if entries.is_empty() {
                 return;
             }
@@ -234,7 +235,7 @@ impl Limiter {
             .map(|entry| {
                 let mut state = entry.lock();
                 state.queued = false;
-                let calls = u32::try_from(state.waiting.len()).unwrap_or(u32::MAX);
+                let calls = saturated(state.waiting.len());
                 let key = entry.key.clone();
                 let (mut share, request) = state.bucket.request(key, calls, phase, &view);
                 drop(state);
@@ -273,7 +274,7 @@ impl Limiter {
             // admits other calls that wait then.
             let view = self.view();
             sent.iter().for_each(|sent| sent.entry.decide_all(&view));
-            let queued = lock(&self.asking).clone();
+            let queued = self.asking.lock().clone();
             queued.iter().for_each(|entry| entry.decide_all(&view));
             tokio::select! {
                 () = sleep(RETRY_INTERVAL) => {}
@@ -370,7 +371,7 @@ impl Limiter {
 
     fn entry(&self, key: &Key, limits: Limits, view: &ClusterView) -> Arc<Entry> {
         let place = usize::try_from(self.hasher.hash_one(key) % SHARDS as u64).unwrap_or(0);
-        let mut shard = lock(&self.shards[place]);
+        let mut shard = self.shards[place].lock();
         if let Some(entry) = shard.get(key) {
             return Arc::clone(entry);
         }
@@ -398,24 +399,20 @@ impl Limiter {
     /// Keys in use.
     #[cfg(test)]
     pub fn keys(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).len()).sum()
+        self.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 
     fn entries(&self) -> Vec<Arc<Entry>> {
         self.shards
             .iter()
-            .flat_map(|shard| lock(shard).values().cloned().collect::<Vec<_>>())
+            .flat_map(|shard| shard.lock().values().cloned().collect::<Vec<_>>())
             .collect()
     }
 
     fn queue(&self, entry: &Arc<Entry>, state: &mut State) {
         if !entry.is_ours && !std::mem::replace(&mut state.queued, true) {
-            lock(&self.asking).push(Arc::clone(entry));
+            self.asking.lock().push(Arc::clone(entry));
             self.wake.notify_one();
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use kanat_auth::Sealer;
 use kanat_message_log::{MessageLog, QuotaStore};
 use kanat_model::id::{BootId, NodeId};
+use kanat_model::saturated;
 use kanat_net::jwks::TokenVerifier;
 use kanat_net::outbound;
 use kanat_proto::node::v1::Load;
@@ -247,7 +248,7 @@ fn client_options(options: &Options) -> plans::client::Options {
 
 fn load_gauge(plans: Plans, pipeline: Arc<Pipeline>) -> plans::client::LoadGauge {
     Arc::new(move || Load {
-        in_flight: u32::try_from(pipeline.in_flight()).unwrap_or(u32::MAX),
+        in_flight: saturated(pipeline.in_flight()),
         ready: plans.loaded() && pipeline.is_ready(),
         draining: pipeline.is_draining(),
     })

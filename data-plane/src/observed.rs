@@ -3,12 +3,12 @@
 //! No value of an answer is kept.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use kanat_catalog::shape::Shape;
 use kanat_model::Mask;
 use kanat_model::id::EnvironmentId;
 use kanat_proto::node::v1 as wire;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// Endpoints in one report.
@@ -70,34 +70,31 @@ pub enum CallResult {
 impl Observer<'_> {
     /// Counts a call of an instance.
     pub fn called(&self, instance: &str, result: CallResult) {
-        self.observed
-            .with(self.environment, instance, |statistics, _| {
-                statistics.calls += 1;
-                statistics.failures += u64::from(result == CallResult::Failure);
-            });
+        self.with(instance, |statistics, _| {
+            statistics.calls += 1;
+            statistics.failures += u64::from(result == CallResult::Failure);
+        });
     }
 
     /// Keeps the message of a failed call, without secrets.
     pub fn failed(&self, instance: &str, failure: &str) {
-        self.observed
-            .with(self.environment, instance, |statistics, _| {
-                failure.clone_into(&mut statistics.failure)
-            });
+        self.with(instance, |statistics, _| {
+            failure.clone_into(&mut statistics.failure)
+        });
     }
 
     /// Records the result of a poll; `failure` is an error of the other side, without secrets. A
     /// failure is reported at once.
     pub fn polled(&self, instance: &str, flow_name: &str, failure: Option<&str>) {
-        self.observed
-            .with(self.environment, instance, |statistics, _| {
-                statistics.failure =
-                    failure.map_or_else(|| std::mem::take(&mut statistics.failure), str::to_owned);
-                if statistics.polls.len() < MAX_POLLS || statistics.polls.contains_key(flow_name) {
-                    statistics
-                        .polls
-                        .insert(flow_name.to_owned(), failure.map(str::to_owned));
-                }
-            });
+        self.with(instance, |statistics, _| {
+            statistics.failure =
+                failure.map_or_else(|| std::mem::take(&mut statistics.failure), str::to_owned);
+            if statistics.polls.len() < MAX_POLLS || statistics.polls.contains_key(flow_name) {
+                statistics
+                    .polls
+                    .insert(flow_name.to_owned(), failure.map(str::to_owned));
+            }
+        });
         if failure.is_some() {
             self.observed.urgent.notify_one();
         }
@@ -106,10 +103,7 @@ impl Observer<'_> {
     /// Records that an access token was refused before its expiry; `hash` is its SHA-256. It is
     /// reported at once.
     pub fn token_refused(&self, instance: &str, hash: Vec<u8>) {
-        self.observed
-            .with(self.environment, instance, |statistics, _| {
-                statistics.refused_token = hash
-            });
+        self.with(instance, |statistics, _| statistics.refused_token = hash);
         self.observed.urgent.notify_one();
     }
 
@@ -119,39 +113,55 @@ impl Observer<'_> {
         if body.is_empty() || body.len() > MAX_BYTES || endpoint.len() > MAX_NAME {
             return;
         }
-        let wanted =
-            self.observed.with(
-                self.environment,
-                instance,
-                |statistics, room| match statistics.endpoints.get(endpoint) {
-                    Some(shape) => shape.seen() < MAX_SAMPLES,
-                    None => room,
-                },
-            );
+        let wanted = self.with(instance, |statistics, room| {
+            match statistics.endpoints.get(endpoint) {
+                Some(shape) => shape.seen() < MAX_SAMPLES,
+                None => room,
+            }
+        });
         let Some(text) = wanted.unwrap_or_default().then(|| json(body)).flatten() else {
             return;
         };
         let shape = Shape::of(text).masked(mask);
-        self.observed
-            .with(self.environment, instance, |statistics, room| {
-                if room || statistics.endpoints.contains_key(endpoint) {
-                    statistics
-                        .endpoints
-                        .entry(endpoint.to_owned())
-                        .or_default()
-                        .merge(shape);
-                }
-            });
+        self.with(instance, |statistics, room| {
+            if room || statistics.endpoints.contains_key(endpoint) {
+                statistics
+                    .endpoints
+                    .entry(endpoint.to_owned())
+                    .or_default()
+                    .merge(shape);
+            }
+        });
+    }
+
+    /// Applies `update` to the statistics of an instance; its second argument says whether there is
+    /// room for another endpoint. Returns `None` when there is no room for another instance.
+    fn with<T>(
+        &self,
+        instance: &str,
+        update: impl FnOnce(&mut Statistics, bool) -> T,
+    ) -> Option<T> {
+        let mut connectors = self.observed.connectors.lock();
+        let room = connectors
+            .values()
+            .map(|statistics| statistics.endpoints.len())
+            .sum::<usize>()
+            < MAX_ENDPOINTS;
+        let connector = Connector {
+            environment_id: self.environment.to_string(),
+            instance_id: instance.to_owned(),
+        };
+        if !connectors.contains_key(&connector) && connectors.len() >= MAX_ENDPOINTS {
+            return None;
+        }
+        Some(update(connectors.entry(connector).or_default(), room))
     }
 }
 
 impl Observations {
     /// Takes the observations that are due for a report, if any.
     pub fn take(&self) -> Option<wire::Observed> {
-        let mut connectors = self
-            .connectors
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut connectors = self.connectors.lock();
         let report: Vec<_> = connectors
             .iter_mut()
             .filter_map(|(connector, statistics)| statistics.take(connector))
@@ -167,33 +177,6 @@ impl Observations {
     /// Waits until a report must not wait for its time.
     pub async fn urgent(&self) {
         self.urgent.notified().await;
-    }
-
-    /// Applies `update` to the statistics of an instance; its second argument says whether there is
-    /// room for another endpoint. Returns `None` when there is no room for another instance.
-    fn with<T>(
-        &self,
-        environment: &EnvironmentId,
-        instance: &str,
-        update: impl FnOnce(&mut Statistics, bool) -> T,
-    ) -> Option<T> {
-        let mut connectors = self
-            .connectors
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let room = connectors
-            .values()
-            .map(|statistics| statistics.endpoints.len())
-            .sum::<usize>()
-            < MAX_ENDPOINTS;
-        let connector = Connector {
-            environment_id: environment.as_str().to_owned(),
-            instance_id: instance.to_owned(),
-        };
-        if !connectors.contains_key(&connector) && connectors.len() >= MAX_ENDPOINTS {
-            return None;
-        }
-        Some(update(connectors.entry(connector).or_default(), room))
     }
 }
 
@@ -276,7 +259,7 @@ mod tests {
         assert_eq!(report.failures, 2);
         assert_eq!(report.failure, "POST http://erp/orders answered 503");
         assert_eq!(observed.take(), None);
-        assert!(observed.connectors.lock().unwrap().is_empty());
+        assert!(observed.connectors.lock().is_empty());
     }
 
     #[test]
@@ -362,7 +345,7 @@ mod tests {
             observer.answered("ci_1", &format!("GET /{number}"), b"{}", Mask::none());
             observer.called(&format!("ci_{number}"), CallResult::Success);
         }
-        let connectors = observed.connectors.lock().unwrap();
+        let connectors = observed.connectors.lock();
         assert_eq!(connectors.len(), MAX_ENDPOINTS);
         assert_eq!(
             connectors

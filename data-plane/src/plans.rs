@@ -17,9 +17,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use kanat_engine::{Input, Keys, Mask};
+use kanat_mapping::Effort;
 use kanat_message_log::PlanStore;
+use kanat_model::Timestamp;
 use kanat_model::id::{EnvironmentId, FlowId};
 use kanat_proto::node::v1::EnvironmentState;
+use kanat_script::apart;
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -61,6 +65,23 @@ pub struct Runnable {
     pub environment: Arc<Environment>,
     /// Cancelled when the flow is taken out of service.
     pub removed: CancellationToken,
+}
+
+impl Runnable {
+    /// Evaluates the flow's keys for a message with this payload and this `trigger` document.
+    pub(crate) fn keys(&self, payload: &[u8], trigger: &[u8], now: Timestamp) -> Keys {
+        apart::evaluate_now(&Effort::default(), |effort| {
+            let input = Input {
+                payload,
+                trigger,
+                steps: b"",
+                now,
+                mask: Mask::none(),
+                effort,
+            };
+            self.flow.program.keys(&input, self.environment.as_ref())
+        })
+    }
 }
 
 impl Plans {

@@ -313,23 +313,13 @@ impl Poller {
             observed: self.plans.observed(),
             environment: &runnable.flow.environment_id,
         };
-        let outbound = &self.outbound;
-        let connectors = self.connectors.as_ref();
-        let plans = &self.plans;
-        let spill = self.spill.as_path();
-        let backlog = self.backlog.as_ref();
         let cycle = Cycle {
-            log,
-            plans,
-            outbound,
-            connectors,
-            backlog,
+            poller: self,
             runnable,
             instance,
             poll,
             hold,
             requests,
-            spill,
             observer,
         };
         let done = cycle.run(state, progress, place).await;

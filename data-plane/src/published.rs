@@ -15,7 +15,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use kanat_message_log::key;
 use kanat_model::Timestamp;
-use kanat_net::body::BoxError;
+use kanat_net::body::IncomingBody;
 use kanat_net::{Body, body as bodies};
 use kanat_rate_limit::LimitStatus;
 use tokio::time::Instant;
@@ -29,15 +29,11 @@ use repeat::CallIdentity;
 use route::{Route, Target};
 
 /// Answers a request that no other route of the data plane takes.
-pub(crate) async fn call<B>(
+pub(crate) async fn call<B: IncomingBody>(
     shared: &NodeContext,
     request: Request<B>,
     request_id: &str,
-) -> Response<Body>
-where
-    B: http_body::Body<Data = bytes::Bytes>,
-    B::Error: Into<BoxError>,
-{
+) -> Response<Body> {
     let (parts, incoming) = request.into_parts();
     let snapshot = shared.plans.load();
     let refused = |refusal: Refusal| {
@@ -92,18 +88,14 @@ where
     }
 }
 
-async fn answer<B>(
+async fn answer<B: IncomingBody>(
     shared: &NodeContext,
     snapshot: &Snapshot,
     target: &Target,
     status: &mut Option<LimitStatus>,
     mut parts: Parts,
     incoming: B,
-) -> Result<Response<Body>, Refusal>
-where
-    B: http_body::Body<Data = bytes::Bytes>,
-    B::Error: Into<BoxError>,
-{
+) -> Result<Response<Body>, Refusal> {
     let deadline = Instant::now() + target.api.deadline;
     target.check_state()?;
     let now = Timestamp::now();

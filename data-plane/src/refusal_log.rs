@@ -2,10 +2,10 @@
 //! Payloads, keys and headers are never logged.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kanat_model::id::FlowId;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Time between two lines on one flow and reason.
@@ -30,7 +30,7 @@ struct LogLine {
 impl RefusalLog {
     /// Counts a refusal. Returns the number of refusals for a line, when a line is due.
     pub fn count(&self, flow: &FlowId, reason: &str, now: Instant) -> Option<u64> {
-        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kinds = self.kinds.lock();
         let kind = (flow.clone(), reason.to_owned());
         if let Some(line) = kinds.get_mut(&kind) {
             line.since += 1;

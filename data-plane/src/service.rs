@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use kanat_net::body::{self, BoxError};
+use kanat_net::body::{self, IncomingBody};
 use kanat_net::{Body, request_id};
 
 use crate::context::NodeContext;
@@ -38,8 +38,7 @@ impl Service {
 
 impl<B> tower::Service<Request<B>> for Service
 where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
+    B: IncomingBody + Send + 'static,
 {
     type Response = Response<Body>;
     type Error = Infallible;
@@ -55,11 +54,7 @@ where
     }
 }
 
-async fn answer<B>(shared: &NodeContext, request: Request<B>) -> Response<Body>
-where
-    B: http_body::Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
+async fn answer<B: IncomingBody>(shared: &NodeContext, request: Request<B>) -> Response<Body> {
     let request_id = request_id::of(request.headers());
     let told_id = request_id.to_str().unwrap_or_default();
     let mut response = match route(shared, request, told_id).await {
@@ -115,15 +110,11 @@ fn is_json(kind: &[u8]) -> bool {
 }
 
 /// Routes a request: fixed paths first, all others to the published APIs.
-async fn route<B>(
+async fn route<B: IncomingBody>(
     shared: &NodeContext,
     request: Request<B>,
     request_id: &str,
-) -> Result<Response<Body>, Refusal>
-where
-    B: http_body::Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
+) -> Result<Response<Body>, Refusal> {
     match request.uri().path() {
         "/health" => read_only(request.method()).map(|()| ok("ok")),
         "/ready" => {

@@ -8,15 +8,23 @@ use std::time::Instant;
 use kanat_model::adapter::Kind;
 use kanat_model::id::AdapterId;
 use kanat_model::page::{ListPage, Page};
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Error, Timestamp, saturated};
 use kanat_plan_stream::Kind as Resource;
 use kanat_proto::plan::v1 as plan;
 use kanat_script::{Asker, CallResult, Script};
+use kanat_store::Db;
 use kanat_store::adapter::{self, Adapter, Filter};
-use kanat_store::published_api::uses;
-use kanat_store::{Db, flow_use};
 
-use crate::app::{App, Caller, Change, ChangeResult, IfMatch, etag, json, name};
+use crate::app::{Call, Caller, Change, ChangeResult, json, name, resource, users};
+
+resource!(
+    "adapter",
+    AdapterId,
+    Adapter,
+    adapter::get,
+    environment_id,
+    version
+);
 
 /// Bytes of an adapter's code.
 const MAX_CODE_BYTES: usize = 64 << 10;
@@ -48,76 +56,63 @@ pub struct TestResult {
 }
 
 /// Makes an adapter.
-pub async fn create(
-    app: &App,
-    caller: &Caller,
-    new: NewAdapter,
-) -> Result<ChangeResult<Adapter>, Error> {
+pub async fn create(call: &Call, new: NewAdapter) -> Result<ChangeResult<Adapter>, Error> {
     let now = Timestamp::now();
     let made = Adapter {
         id: AdapterId::generate(),
-        account_id: caller.account_id.clone(),
-        environment_id: caller.environment_id.clone(),
+        account_id: call.caller.account_id.clone(),
+        environment_id: call.caller.environment_id.clone(),
         name: name::check("name", &new.name)?,
         description: name::check_text("description", new.description)?,
         kind: new
             .kind
             .as_deref()
             .map_or(Ok(Kind::Transform), check_kind)?,
-        code: check_code(app, caller, new.code).await?,
+        code: check_code(call, new.code).await?,
         version: 1,
         created_at: now,
         updated_at: now,
     };
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    if let Some(made) = caller.made_before(change.db()).await? {
-        let made = existing(change.db(), caller, &AdapterId::from(made)).await?;
+    let mut change = call.change().await?;
+    if let Some(made) = call.made::<AdapterId>(&mut change).await? {
         return change.commit(made).await;
     }
-    adapter::insert(change.db(), &made).await?;
-    caller.note_made(change.db(), made.id.as_str()).await?;
+    adapter::insert(&mut change, &made).await?;
+    call.caller.note_made(&mut change, &made.id).await?;
     publish(&mut change, &made).await?;
     change.commit(made).await
 }
 
 /// The environment's adapters, newest first.
-pub async fn list(
-    app: &App,
-    caller: &Caller,
-    filter: &Filter,
-    page: Page,
-) -> Result<ListPage<Adapter>, Error> {
+pub async fn list(call: &Call, filter: &Filter, page: Page) -> Result<ListPage<Adapter>, Error> {
     if !filter.kind.is_empty() {
         check_kind(&filter.kind)?;
     }
-    let mut tx = app.store.read().await?;
-    Ok(adapter::list(&mut tx, &caller.environment_id, filter, page).await?)
+    let mut tx = call.read().await?;
+    Ok(adapter::list(&mut tx, &call.caller.environment_id, filter, page).await?)
 }
 
 /// One adapter.
-pub async fn get(app: &App, caller: &Caller, id: &AdapterId) -> Result<Adapter, Error> {
-    existing(&mut *app.store.read().await?, caller, id).await
+pub async fn get(call: &Call, id: &AdapterId) -> Result<Adapter, Error> {
+    call.get(id).await
 }
 
 /// Changes what the update names. What deployed flows call keeps its name and its type.
 pub async fn update(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &AdapterId,
     update: Update,
-    if_match: &IfMatch,
 ) -> Result<ChangeResult<Adapter>, Error> {
     // The code is tried before the environment is locked: that takes up to its time.
     let code = match update.code {
-        Some(code) => Some(check_code(app, caller, code).await?),
+        Some(code) => Some(check_code(call, code).await?),
         None => None,
     };
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    let before = existing(change.db(), caller, id).await?;
-    if caller.repeats(change.db(), id.as_str()).await? {
+    let mut change = call.change().await?;
+    let (before, is_repeat) = call.target(&mut change, id).await?;
+    if is_repeat {
         return change.commit(before).await;
     }
-    if_match.check(u64::from(before.version))?;
     let mut after = before.clone();
     if let Some(name) = &update.name {
         after.name = name::check("name", name)?;
@@ -138,44 +133,38 @@ pub async fn update(
         refuse_users(&mut change, &before, "its name and its type stay").await?;
     }
     after.updated_at = Timestamp::now();
-    adapter::update(change.db(), &mut after).await?;
+    adapter::update(&mut change, &mut after).await?;
     publish(&mut change, &after).await?;
     change.commit(after).await
 }
 
 /// Takes an adapter out of service; not while a deployed flow calls it.
-pub async fn delete(
-    app: &App,
-    caller: &Caller,
-    id: &AdapterId,
-    if_match: &IfMatch,
-) -> Result<ChangeResult<()>, Error> {
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    if caller.repeats(change.db(), id.as_str()).await? {
+pub async fn delete(call: &Call, id: &AdapterId) -> Result<ChangeResult<()>, Error> {
+    let mut change = call.change().await?;
+    let Some(found) = call.fresh_target(&mut change, id).await? else {
         return change.commit(()).await;
-    }
-    let found = existing(change.db(), caller, id).await?;
-    if_match.check(u64::from(found.version))?;
+    };
     refuse_users(&mut change, &found, "it stays").await?;
-    adapter::delete(change.db(), &caller.environment_id, id, Timestamp::now()).await?;
+    adapter::delete(
+        &mut change,
+        &call.caller.environment_id,
+        id,
+        Timestamp::now(),
+    )
+    .await?;
     change.remove(Resource::Adapter, id.as_str()).await?;
     change.commit(()).await
 }
 
 /// Runs an adapter on an input, JSON text, as nodes do.
-pub async fn test(
-    app: &App,
-    caller: &Caller,
-    id: &AdapterId,
-    input: &str,
-) -> Result<TestResult, Error> {
+pub async fn test(call: &Call, id: &AdapterId, input: &str) -> Result<TestResult, Error> {
     json::check("input", input)?;
-    let found = get(app, caller, id).await?;
-    let mut session = app.adapters.lease(asker(caller)).await;
+    let found = get(call, id).await?;
+    let mut session = call.app.adapters.lease(asker(&call.caller)).await;
     let begun = Instant::now();
     let called =
         kanat_script::blocking(|| session.call(&Script::new(found.code), input, TEST_CONTEXT));
-    let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
+    let duration_ms = saturated(begun.elapsed().as_millis());
     if let Err(failure) = &called.output
         && failure.kind == kanat_script::Kind::Unavailable
     {
@@ -198,11 +187,6 @@ pub fn asker(caller: &Caller) -> Asker<'_> {
     }
 }
 
-/// The tag of an adapter as it now is.
-pub fn adapter_etag(adapter: &Adapter) -> String {
-    etag(u64::from(adapter.version))
-}
-
 /// An adapter as evaluations call it.
 pub fn callable(adapter: Adapter) -> kanat_script::Adapter {
     kanat_script::Adapter {
@@ -212,11 +196,6 @@ pub fn callable(adapter: Adapter) -> kanat_script::Adapter {
         kind: adapter.kind,
         script: Script::new(adapter.code),
     }
-}
-
-async fn existing(db: &mut Db, caller: &Caller, id: &AdapterId) -> Result<Adapter, Error> {
-    let found = adapter::get(db, &caller.environment_id, id).await?;
-    found.ok_or_else(|| Error::not_found("adapter", id.as_str()))
 }
 
 fn check_kind(text: &str) -> Result<Kind, Error> {
@@ -229,7 +208,7 @@ fn check_kind(text: &str) -> Result<Kind, Error> {
 }
 
 /// Code that runs and defines `transform`. Errors name line and column.
-async fn check_code(app: &App, caller: &Caller, code: String) -> Result<String, Error> {
+async fn check_code(call: &Call, code: String) -> Result<String, Error> {
     if code.trim().is_empty() {
         return Err(Error::field("code", "must not be empty"));
     }
@@ -242,9 +221,10 @@ async fn check_code(app: &App, caller: &Caller, code: String) -> Result<String, 
     if code.contains('\0') {
         return Err(Error::field("code", "must not contain a NUL character"));
     }
-    match app
+    match call
+        .app
         .adapters
-        .check(asker(caller), &Script::new(code.as_str()))
+        .check(asker(&call.caller), &Script::new(code.as_str()))
         .await
     {
         Ok(()) => Ok(code),
@@ -255,30 +235,15 @@ async fn check_code(app: &App, caller: &Caller, code: String) -> Result<String, 
     }
 }
 
-async fn refuse_users(change: &mut Change<'_>, adapter: &Adapter, what: &str) -> Result<(), Error> {
-    let users = flow_use::users(change.db(), &Resource::Adapter.resource_id(&adapter.id)).await?;
-    if !users.is_empty() {
-        let message = format!(
-            "adapter {:?} is called by deployed flows: {}; {what}",
-            adapter.name,
-            users.join(", ")
-        );
-        return Err(Error::precondition(message));
-    }
-    let users = uses::users(change.db(), &Resource::Adapter.resource_id(&adapter.id)).await?;
-    if !users.is_empty() {
-        let name = &adapter.name;
-        let users = users.join(", ");
-        let message =
-            format!("adapter {name:?} is called by the answers of published APIs: {users}; {what}");
-        return Err(Error::precondition(message));
-    }
-    Ok(())
+async fn refuse_users(db: &mut Db, adapter: &Adapter, what: &str) -> Result<(), Error> {
+    let id = Resource::Adapter.resource_id(&adapter.id);
+    let is_called = format!("adapter {:?} is called by", adapter.name);
+    users::refuse(db, &id, &is_called, &format!("; {what}")).await
 }
 
 async fn publish(change: &mut Change<'_>, adapter: &Adapter) -> Result<(), Error> {
     let body = plan::Adapter {
-        id: adapter.id.as_str().to_owned(),
+        id: adapter.id.to_string(),
         name: adapter.name.clone(),
         version: adapter.version,
         kind: adapter.kind.as_str().to_owned(),

@@ -7,7 +7,7 @@ use kanat_model::{Code, Error, Secret, Timestamp};
 use kanat_store::api_key::{self, ApiKey};
 use kanat_store::environment;
 
-use crate::app::{App, Caller, beyond_binding, name};
+use crate::app::{Call, Caller, beyond_binding, name};
 
 /// A key to be made.
 #[derive(Debug, Clone)]
@@ -24,33 +24,33 @@ pub struct NewApiKey {
 /// Makes a key; its text is nowhere else. Without it where this very call made the key before a
 /// crash.
 pub async fn create(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     new: NewApiKey,
 ) -> Result<(ApiKey, Option<Secret<String>>), Error> {
     let name = name::check("name", &new.name)?;
-    let role = role(caller, new.role.as_deref())?;
+    let role = role(&call.caller, new.role.as_deref())?;
     let now = Timestamp::now();
     let expires_at = match (
         new.expires_at
             .as_deref()
             .map(|text| expiry(text, now))
             .transpose()?,
-        caller.expires_at,
+        call.caller.expires_at,
     ) {
         (Some(wanted), Some(end)) if wanted > end => return Err(beyond_expiry(end)),
         (wanted, end) => wanted.or(end),
     };
 
-    let mut tx = app.store.begin().await?;
-    if let Some(made) = caller.made_before(&mut tx).await?
-        && let Some(made) = api_key::get(&mut tx, &caller.account_id, &ApiKeyId::from(made)).await?
+    let mut tx = call.write().await?;
+    if let Some(made) = call.caller.made_before(&mut tx).await?
+        && let Some(made) =
+            api_key::get(&mut tx, &call.caller.account_id, &ApiKeyId::from(made)).await?
     {
         return Ok((made, None));
     }
-    let environment_id = match (&new.environment, &caller.bound_to) {
+    let environment_id = match (&new.environment, &call.caller.bound_to) {
         (Some(wanted), bound) => {
-            let found = environment::find(&mut tx, &caller.account_id, wanted).await?;
+            let found = environment::find(&mut tx, &call.caller.account_id, wanted).await?;
             let found = found.ok_or_else(|| {
                 Error::field(
                     "environmentId",
@@ -67,7 +67,7 @@ pub async fn create(
     let made = key::generate();
     let row = ApiKey {
         id: ApiKeyId::generate(),
-        account_id: caller.account_id.clone(),
+        account_id: call.caller.account_id.clone(),
         name,
         role: role.as_str().to_owned(),
         environment_id,
@@ -78,43 +78,43 @@ pub async fn create(
         last_used_at: None,
     };
     api_key::insert(&mut tx, &row).await?;
-    caller.note_made(&mut tx, row.id.as_str()).await?;
+    call.caller.note_made(&mut tx, &row.id).await?;
     tx.commit().await?;
     Ok((row, Some(made.text)))
 }
 
 /// The account's keys, newest first.
-pub async fn list(app: &App, caller: &Caller, page: Page) -> Result<ListPage<ApiKey>, Error> {
-    let mut tx = app.store.read().await?;
-    Ok(api_key::list(&mut tx, &caller.account_id, page).await?)
+pub async fn list(call: &Call, page: Page) -> Result<ListPage<ApiKey>, Error> {
+    let mut tx = call.read().await?;
+    Ok(api_key::list(&mut tx, &call.caller.account_id, page).await?)
 }
 
 /// Revokes a key at once. The last key that opens the whole account stays.
-pub async fn delete(app: &App, caller: &Caller, id: &ApiKeyId) -> Result<(), Error> {
+pub async fn delete(call: &Call, id: &ApiKeyId) -> Result<(), Error> {
     let now = Timestamp::now();
-    let mut tx = app.store.begin().await?;
-    if caller.repeats(&mut tx, id.as_str()).await? {
+    let mut tx = call.write().await?;
+    if call.caller.repeats(&mut tx, id).await? {
         return Ok(());
     }
-    let found = api_key::get(&mut tx, &caller.account_id, id).await?;
+    let found = api_key::get(&mut tx, &call.caller.account_id, id).await?;
     let found = found.ok_or_else(|| Error::not_found("API key", id.as_str()))?;
     let role = Role::parse(&found.role).unwrap_or(Role::Owner);
-    if !caller.role.may_grant(role) {
+    if !call.caller.role.may_grant(role) {
         return Err(Error::new(
             Code::PermissionDenied,
-            format!("a key of role {} cannot revoke this one", caller.role),
+            format!("a key of role {} cannot revoke this one", call.caller.role),
         ));
     }
-    if caller.bound_to.is_some() && caller.bound_to != found.environment_id {
+    if call.caller.bound_to.is_some() && call.caller.bound_to != found.environment_id {
         return Err(beyond_binding());
     }
     let opens_all = role == Role::Owner && found.environment_id.is_none();
-    if opens_all && api_key::other_owners(&mut tx, &caller.account_id, id, now).await? == 0 {
+    if opens_all && api_key::other_owners(&mut tx, &call.caller.account_id, id, now).await? == 0 {
         return Err(Error::precondition(
             "the account's last owner key cannot be revoked: make another one first",
         ));
     }
-    api_key::delete(&mut tx, &caller.account_id, id, now).await?;
+    api_key::delete(&mut tx, &call.caller.account_id, id, now).await?;
     Ok(tx.commit().await?)
 }
 

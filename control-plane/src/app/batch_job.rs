@@ -10,16 +10,23 @@ use kanat_model::batch_job::Status;
 use kanat_model::flow;
 use kanat_model::id::{BatchJobId, FlowId};
 use kanat_model::page::{ListPage, Page};
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Error, Timestamp, saturated};
 use kanat_store::Db;
 use kanat_store::batch_job::record::{self, FailedRecord, RetryScope};
 use kanat_store::batch_job::{self, BatchJob};
 
-use crate::app::flow::check_known;
-use crate::app::{App, Caller};
+use crate::app::{Call, Caller, resource};
 pub use drive::drive_all;
 pub use receive::{Piece, create};
 pub use retain::{drop_finished, drop_silent};
+
+resource!(
+    "batch job",
+    BatchJobId,
+    BatchJob,
+    batch_job::get,
+    environment_id
+);
 
 /// Records at the same time: one look at the log tells of so many.
 const MAX_CONCURRENCY: u32 = 500;
@@ -27,41 +34,39 @@ const USUAL_CONCURRENCY: u32 = 10;
 
 /// The environment's jobs, newest first; those of one flow when it is named.
 pub async fn list(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     flow: Option<&FlowId>,
     page: Page,
 ) -> Result<ListPage<BatchJob>, Error> {
-    let mut tx = app.store.read().await?;
-    let found = batch_job::list(&mut tx, &caller.environment_id, flow, page).await?;
+    let mut tx = call.read().await?;
+    let found = batch_job::list(&mut tx, &call.caller.environment_id, flow, page).await?;
     // The jobs of a deleted flow are still there.
     if let Some(id) = flow.filter(|_| found.total == 0) {
-        check_known(&mut tx, caller, id).await?;
+        call.existing(&mut tx, id).await?;
     }
     Ok(found)
 }
 
 /// One job and how far it is.
-pub async fn get(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJob, Error> {
-    existing(&mut *app.store.read().await?, caller, id).await
+pub async fn get(call: &Call, id: &BatchJobId) -> Result<BatchJob, Error> {
+    call.get(id).await
 }
 
 /// The records that failed, in their order.
 pub async fn errors(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &BatchJobId,
     page: Page,
 ) -> Result<ListPage<FailedRecord>, Error> {
-    let mut tx = app.store.read().await?;
-    existing(&mut tx, caller, id).await?;
+    let mut tx = call.read().await?;
+    call.existing(&mut tx, id).await?;
     Ok(record::failed(&mut tx, id, page).await?)
 }
 
 /// All of them as CSV.
-pub async fn errors_csv(app: &App, caller: &Caller, id: &BatchJobId) -> Result<String, Error> {
-    let mut tx = app.store.read().await?;
-    existing(&mut tx, caller, id).await?;
+pub async fn errors_csv(call: &Call, id: &BatchJobId) -> Result<String, Error> {
+    let mut tx = call.read().await?;
+    call.existing(&mut tx, id).await?;
     let mut rows = csv::Rows::begin()?;
     let mut offset = 0;
     loop {
@@ -70,7 +75,7 @@ pub async fn errors_csv(app: &App, caller: &Caller, id: &BatchJobId) -> Result<S
         if found.items.is_empty() {
             return rows.end();
         }
-        offset += u32::try_from(found.items.len()).unwrap_or(u32::MAX);
+        offset += saturated(found.items.len());
         found
             .items
             .iter()
@@ -79,12 +84,12 @@ pub async fn errors_csv(app: &App, caller: &Caller, id: &BatchJobId) -> Result<S
 }
 
 /// Makes a new job of the records that failed.
-pub async fn retry(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJob, Error> {
-    let mut tx = app.store.begin().await?;
-    if let Some(made) = made_before(&mut tx, caller).await? {
+pub async fn retry(call: &Call, id: &BatchJobId) -> Result<BatchJob, Error> {
+    let mut tx = call.write().await?;
+    if let Some(made) = call.made::<BatchJobId>(&mut tx).await? {
         return Ok(made);
     }
-    let former = existing(&mut tx, caller, id).await?;
+    let former = call.existing(&mut tx, id).await?;
     if former.finished_at.is_none() {
         let status = former.status.as_str();
         return Err(Error::precondition(format!(
@@ -96,7 +101,7 @@ pub async fn retry(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJ
         let message = format!("the batch job was retried already, by {retry}: retry that one");
         return Err(Error::precondition(message));
     }
-    check_flow(&mut tx, caller, &former.flow_id).await?;
+    check_flow(call, &mut tx, &former.flow_id).await?;
     // Nobody else goes on with what a cancelled retry did not begin.
     let left = match former.status {
         Status::Cancelled if former.retry_of.is_some() => RetryScope::FailedAndPending,
@@ -107,13 +112,13 @@ pub async fn retry(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJ
         | Status::Cancelled => RetryScope::Failed,
     };
     let job = job(
-        caller,
+        &call.caller,
         former.flow_id,
         former.failed,
         former.concurrency,
         Some(former.id),
     );
-    let total = u32::try_from(record::copy(&mut tx, id, &job.id, left).await?).unwrap_or(u32::MAX);
+    let total = saturated(record::copy(&mut tx, id, &job.id, left).await?);
     if total == 0 {
         return Err(Error::precondition(
             "no record of the batch job failed: there is nothing to retry (records that it did not \
@@ -122,27 +127,20 @@ pub async fn retry(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJ
     }
     let job = BatchJob { total, ..job };
     batch_job::insert(&mut tx, &job).await?;
-    caller.note_made(&mut tx, job.id.as_str()).await?;
+    call.caller.note_made(&mut tx, &job.id).await?;
     tx.commit().await?;
-    app.batch_jobs.notify_one();
+    call.app.batch_jobs.notify_one();
     Ok(job)
 }
 
-/// Returns the job that this call has made before a crash kept it from being answered.
-async fn made_before(db: &mut Db, caller: &Caller) -> Result<Option<BatchJob>, Error> {
-    match caller.made_before(db).await? {
-        Some(id) => Ok(batch_job::get(db, &caller.environment_id, &BatchJobId::from(id)).await?),
-        None => Ok(None),
-    }
-}
-
 /// Begins no more records of the job.
-pub async fn cancel(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJob, Error> {
-    let mut tx = app.store.begin().await?;
-    let found = existing(&mut tx, caller, id).await?;
+pub async fn cancel(call: &Call, id: &BatchJobId) -> Result<BatchJob, Error> {
+    let mut tx = call.write().await?;
+    let found = call.existing(&mut tx, id).await?;
     let status = found.status.cancel()?;
     if !batch_job::cancel(&mut tx, id).await? {
-        return Err(existing(&mut tx, caller, id)
+        return Err(call
+            .existing(&mut tx, id)
             .await?
             .status
             .cancel()
@@ -188,20 +186,13 @@ fn concurrency(asked: Option<u32>) -> Result<u32, Error> {
     }
 }
 
-async fn check_flow(db: &mut Db, caller: &Caller, id: &FlowId) -> Result<(), Error> {
-    let found = kanat_store::flow::get(db, &caller.environment_id, id).await?;
-    let found = found.ok_or_else(|| Error::not_found("flow", id.as_str()))?;
-    match found.status {
+async fn check_flow(call: &Call, db: &mut Db, id: &FlowId) -> Result<(), Error> {
+    match call.existing(db, id).await?.status {
         flow::Status::Draft => Err(Error::precondition(
             "a flow that is draft cannot be run: deploy it first",
         )),
         flow::Status::Active | flow::Status::Paused => Ok(()),
     }
-}
-
-async fn existing(db: &mut Db, caller: &Caller, id: &BatchJobId) -> Result<BatchJob, Error> {
-    let found = batch_job::get(db, &caller.environment_id, id).await?;
-    found.ok_or_else(|| Error::not_found("batch job", id.as_str()))
 }
 
 #[cfg(test)]
@@ -226,7 +217,7 @@ mod tests {
     async fn a_new_job_wakes_the_driver() {
         let folder = tempfile::tempdir().unwrap();
         let app = testing::in_folder(folder.path()).await;
-        let caller = testing::caller(&app, Role::Editor).await;
+        let call = testing::call(&app, Role::Editor).await;
         let flow = testing::flow(&app, "orders").await;
         let is_notified = || app.batch_jobs.notified().now_or_never().is_some();
         let piece = |records| {
@@ -236,14 +227,12 @@ mod tests {
                 concurrency: None,
             })])
         };
-        create(&app, &caller, piece(Vec::new())).await.unwrap_err();
+        create(&call, piece(Vec::new())).await.unwrap_err();
         assert!(!is_notified());
-        let job = create(&app, &caller, piece(vec!["{}".to_owned()]))
-            .await
-            .unwrap();
+        let job = create(&call, piece(vec!["{}".to_owned()])).await.unwrap();
         assert!(is_notified() && !is_notified());
 
-        retry(&app, &caller, &job.id).await.unwrap_err();
+        retry(&call, &job.id).await.unwrap_err();
         assert!(!is_notified());
         let mut tx = app.store.begin().await.unwrap();
         let end = record::End::Failed {
@@ -260,7 +249,7 @@ mod tests {
                 .unwrap()
         );
         tx.commit().await.unwrap();
-        retry(&app, &caller, &job.id).await.unwrap();
+        retry(&call, &job.id).await.unwrap();
         assert!(is_notified() && !is_notified());
         app.log.close().await;
     }

@@ -1,6 +1,9 @@
 //! A change of what the nodes of an environment run: the rows and what is published of them go into
 //! one transaction, and the answer waits until the change is live.
 
+use std::fmt::Display;
+use std::ops::{Deref, DerefMut};
+
 use kanat_auth::Sealer;
 use kanat_model::Error;
 use kanat_model::id::EnvironmentId;
@@ -21,10 +24,31 @@ pub struct ChangeResult<T> {
     pub applied: Rollout,
 }
 
+impl<T> ChangeResult<T> {
+    /// Converts the value.
+    pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> ChangeResult<U> {
+        ChangeResult {
+            value: convert(self.value),
+            applied: self.applied,
+        }
+    }
+
+    /// Converts the value, which may be unreadable.
+    pub fn try_map<U>(
+        self,
+        convert: impl FnOnce(T) -> Result<U, Error>,
+    ) -> Result<ChangeResult<U>, Error> {
+        Ok(ChangeResult {
+            value: convert(self.value)?,
+            applied: self.applied,
+        })
+    }
+}
+
 /// A transaction on one environment. Others that change the environment wait for its end, so that
 /// what was read in it still holds when it is committed; it is undone when it is dropped.
 pub struct Change<'a> {
-    app: &'a App,
+    pub(super) app: &'a App,
     environment: EnvironmentId,
     tx: Tx,
     generation: Option<u64>,
@@ -44,11 +68,6 @@ impl<'a> Change<'a> {
         })
     }
 
-    /// The transaction, for the functions of the store.
-    pub fn db(&mut self) -> &mut Db {
-        &mut self.tx
-    }
-
     /// Nodes are to have it without waiting for other changes: a pause, a revoked token.
     pub fn urgent(&mut self) {
         self.urgent = true;
@@ -58,13 +77,18 @@ impl<'a> Change<'a> {
     pub async fn published<M: Message + Default>(
         &mut self,
         kind: Kind,
-        id: &str,
+        id: impl Display,
     ) -> Result<Option<M>, Error> {
         published(&mut self.tx, &self.app.sealer, &self.environment, kind, id).await
     }
 
     /// Publishes a resource: nodes run `body` from now on.
-    pub async fn put(&mut self, kind: Kind, id: &str, body: &impl Message) -> Result<(), Error> {
+    pub async fn put(
+        &mut self,
+        kind: Kind,
+        id: impl Display,
+        body: &impl Message,
+    ) -> Result<(), Error> {
         let resource_id = kind.resource_id(id);
         let generation = put(
             &mut self.tx,
@@ -114,7 +138,7 @@ impl<'a> Change<'a> {
     }
 
     /// Takes a resource out of service.
-    pub async fn remove(&mut self, kind: Kind, id: &str) -> Result<(), Error> {
+    pub async fn remove(&mut self, kind: Kind, id: impl Display) -> Result<(), Error> {
         let resource_id = kind.resource_id(id);
         let generation = published::remove(&mut self.tx, &self.environment, &resource_id).await?;
         self.generation = Some(generation);
@@ -180,6 +204,20 @@ impl<'a> Change<'a> {
     }
 }
 
+impl Deref for Change<'_> {
+    type Target = Db;
+
+    fn deref(&self) -> &Db {
+        &self.tx
+    }
+}
+
+impl DerefMut for Change<'_> {
+    fn deref_mut(&mut self) -> &mut Db {
+        &mut self.tx
+    }
+}
+
 /// Publishes a resource, and gives the environment's next generation. Nobody is told.
 pub async fn put(
     db: &mut Db,
@@ -212,7 +250,7 @@ pub async fn published<M: Message + Default>(
     sealer: &Sealer,
     environment: &EnvironmentId,
     kind: Kind,
-    id: &str,
+    id: impl Display,
 ) -> Result<Option<M>, Error> {
     let resource_id = kind.resource_id(id);
     let Some(row) = published::get(db, environment, &resource_id).await? else {

@@ -15,14 +15,23 @@ use kanat_model::page::{ListPage, Page};
 use kanat_model::{Code, Error, FieldError, Timestamp, nearest, search};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1 as plan;
+use kanat_store::Db;
 use kanat_store::connector_health::{self, ConnectorHealth};
 use kanat_store::connector_instance::{self, ConnectorInstance, Filter};
-use kanat_store::{Db, flow_use};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep};
 
-use crate::app::{App, Caller, Change, ChangeResult, IfMatch, name};
+use crate::app::{App, Call, Change, ChangeResult, name, resource, users};
 pub use test::{TestResult, test};
+
+resource!(
+    "connector instance",
+    InstanceId,
+    ConnectorInstance,
+    connector_instance::get,
+    environment_id,
+    revision
+);
 
 /// A config: a JSON object.
 pub type Config = Map<String, Value>;
@@ -97,11 +106,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const CONNECT_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Makes an instance.
-pub async fn create(
-    app: &App,
-    caller: &Caller,
-    new: NewInstance,
-) -> Result<ChangeResult<InstanceView>, Error> {
+pub async fn create(call: &Call, new: NewInstance) -> Result<ChangeResult<InstanceView>, Error> {
     let entry = kanat_catalog::entry(&new.catalog_id).ok_or_else(|| {
         let known = kanat_catalog::entries()
             .iter()
@@ -121,30 +126,29 @@ pub async fn create(
     let id = InstanceId::generate();
     let config = checked(entry, &id, &name, &new.config)?;
     let instance = ConnectorInstance {
-        account_id: caller.account_id.clone(),
-        environment_id: caller.environment_id.clone(),
+        account_id: call.caller.account_id.clone(),
+        environment_id: call.caller.environment_id.clone(),
         catalog_id: entry.id.clone(),
         name,
         display_name,
-        config: app.sealer.seal(config.as_bytes(), &seal_context(&id)),
+        config: call.app.sealer.seal(config.as_bytes(), &seal_context(&id)),
         id,
         revision: 1,
         created_at: now,
         updated_at: now,
     };
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    if let Some(made) = caller.made_before(change.db()).await? {
-        let made = existing(change.db(), caller, &InstanceId::from(made)).await?;
-        let made = seen(change.db(), made).await?;
+    let mut change = call.change().await?;
+    if let Some(made) = call.made::<InstanceId>(&mut change).await? {
+        let made = seen(&mut change, made).await?;
         return change.commit(made).await;
     }
-    connector_instance::insert(change.db(), &instance).await?;
-    caller.note_made(change.db(), instance.id.as_str()).await?;
-    oauth::config_changed(change.db(), &instance, None, &new.config).await?;
-    publish(&mut change, app, &instance, config).await?;
-    let seen = seen(change.db(), instance).await?;
+    connector_instance::insert(&mut change, &instance).await?;
+    call.caller.note_made(&mut change, &instance.id).await?;
+    oauth::config_changed(&mut change, &instance, None, &new.config).await?;
+    publish(&mut change, &instance, config).await?;
+    let seen = seen(&mut change, instance).await?;
     let made = change.commit(seen).await?;
-    connected(app, made, &new.config).await
+    connected(&call.app, made, &new.config).await
 }
 
 /// Waits, but not for long, until the provider has answered the one who keeps the tokens, when that
@@ -176,14 +180,13 @@ async fn connected(
 
 /// The environment's instances, newest first.
 pub async fn list(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     filter: &Filter,
     page: Page,
 ) -> Result<ListPage<InstanceView>, Error> {
-    let mut tx = app.store.read().await?;
+    let mut tx = call.read().await?;
     let ListPage { items, total, page } =
-        connector_instance::list(&mut tx, &caller.environment_id, filter, page).await?;
+        connector_instance::list(&mut tx, &call.caller.environment_id, filter, page).await?;
     let mut shown = Vec::with_capacity(items.len());
     for instance in items {
         shown.push(seen(&mut tx, instance).await?);
@@ -196,27 +199,24 @@ pub async fn list(
 }
 
 /// One instance.
-pub async fn get(app: &App, caller: &Caller, id: &InstanceId) -> Result<InstanceView, Error> {
-    let mut tx = app.store.read().await?;
-    let instance = existing(&mut tx, caller, id).await?;
+pub async fn get(call: &Call, id: &InstanceId) -> Result<InstanceView, Error> {
+    let mut tx = call.read().await?;
+    let instance = call.existing(&mut tx, id).await?;
     seen(&mut tx, instance).await
 }
 
 /// Changes what the update names.
 pub async fn update(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &InstanceId,
     update: Update,
-    if_match: &IfMatch,
 ) -> Result<ChangeResult<InstanceView>, Error> {
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    let mut instance = existing(change.db(), caller, id).await?;
-    if caller.repeats(change.db(), id.as_str()).await? {
-        let seen = seen(change.db(), instance).await?;
+    let mut change = call.change().await?;
+    let (mut instance, is_repeat) = call.target(&mut change, id).await?;
+    if is_repeat {
+        let seen = seen(&mut change, instance).await?;
         return change.commit(seen).await;
     }
-    if_match.check(instance.revision)?;
     if let Some(name) = &update.name {
         instance.name = name::check("name", name)?;
     }
@@ -224,56 +224,55 @@ pub async fn update(
         instance.display_name = name::check_text("displayName", display_name)?;
     }
     let entry = catalog_entry(&instance.catalog_id)?;
-    let stored = config(app, &instance)?;
+    let stored = config(&call.app, &instance)?;
     let update = update.config.unwrap_or_default();
     let merged = entry.merge(&stored, &update);
     let text = checked(entry, id, &instance.name, &merged)?;
     let origins_change = entry.origins(&stored) != entry.origins(&merged);
     if origins_change {
         refuse_to_carry(entry.carried_secrets(&update, &merged))?;
-        oauth::forget(change.db(), &instance).await?;
+        oauth::forget(&mut change, &instance).await?;
     }
-    instance.config = app.sealer.seal(text.as_bytes(), &seal_context(id));
+    instance.config = call.app.sealer.seal(text.as_bytes(), &seal_context(id));
     instance.updated_at = Timestamp::now();
-    connector_instance::update(change.db(), &mut instance).await?;
+    connector_instance::update(&mut change, &mut instance).await?;
     if merged != stored {
-        health::config_changed(change.db(), id).await?;
-        oauth::config_changed(change.db(), &instance, Some(&stored), &merged).await?;
+        health::config_changed(&mut change, id).await?;
+        oauth::config_changed(&mut change, &instance, Some(&stored), &merged).await?;
     }
-    publish(&mut change, app, &instance, text).await?;
-    let mut seen = seen(change.db(), instance).await?;
+    publish(&mut change, &instance, text).await?;
+    let mut seen = seen(&mut change, instance).await?;
     if let Some(held) = &seen.authorization {
         seen.warnings
             .extend(oauth::untried(&seen.instance, &stored, &merged, held));
     }
     let updated = change.commit(seen).await?;
-    connected(app, updated, &merged).await
+    connected(&call.app, updated, &merged).await
 }
 
 /// Takes an instance out of service; not while a deployed flow uses it.
-pub async fn delete(
-    app: &App,
-    caller: &Caller,
-    id: &InstanceId,
-    if_match: &IfMatch,
-) -> Result<ChangeResult<()>, Error> {
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    if caller.repeats(change.db(), id.as_str()).await? {
+pub async fn delete(call: &Call, id: &InstanceId) -> Result<ChangeResult<()>, Error> {
+    let mut change = call.change().await?;
+    let Some(instance) = call.fresh_target(&mut change, id).await? else {
         return change.commit(()).await;
-    }
-    let instance = existing(change.db(), caller, id).await?;
-    if_match.check(instance.revision)?;
-    let users = flow_use::users(change.db(), &Kind::ConnectorInstance.resource_id(id)).await?;
-    if !users.is_empty() {
-        let name = &instance.name;
-        let users = users.join(", ");
-        return Err(Error::precondition(format!(
-            "connector instance {name:?} is used by deployed flows: {users}"
-        )));
-    }
-    connector_instance::delete(change.db(), &caller.environment_id, id, Timestamp::now()).await?;
-    oauth::forget(change.db(), &instance).await?;
-    change.remove(Kind::ConnectorInstance, id.as_str()).await?;
+    };
+    let is_used = format!("connector instance {:?} is used by", instance.name);
+    users::refuse(
+        &mut change,
+        &Kind::ConnectorInstance.resource_id(id),
+        &is_used,
+        "",
+    )
+    .await?;
+    connector_instance::delete(
+        &mut change,
+        &call.caller.environment_id,
+        id,
+        Timestamp::now(),
+    )
+    .await?;
+    oauth::forget(&mut change, &instance).await?;
+    change.remove(Kind::ConnectorInstance, id).await?;
     change.commit(()).await
 }
 
@@ -294,15 +293,14 @@ pub fn redacted(app: &App, instance: &ConnectorInstance) -> Result<String, Error
 /// An instance as runs use it, with its secrets; `None` when there is none of that id, or it no
 /// longer fits its entry.
 pub async fn instance(
-    app: &App,
+    call: &Call,
     db: &mut Db,
-    caller: &Caller,
     id: &InstanceId,
 ) -> Result<Option<Instance>, Error> {
-    let Some(found) = connector_instance::get(db, &caller.environment_id, id).await? else {
+    let Some(found) = connector_instance::get(db, &call.caller.environment_id, id).await? else {
         return Ok(None);
     };
-    Ok(ready(app, db, &found).await?.ok())
+    Ok(ready(&call.app, db, &found).await?.ok())
 }
 
 /// An instance as calls use it, with its access token where it has one; inside, why it no longer
@@ -342,15 +340,6 @@ async fn seen(db: &mut Db, instance: ConnectorInstance) -> Result<InstanceView, 
         authorization,
         warnings: Vec::new(),
     })
-}
-
-async fn existing(
-    db: &mut Db,
-    caller: &Caller,
-    id: &InstanceId,
-) -> Result<ConnectorInstance, Error> {
-    let found = connector_instance::get(db, &caller.environment_id, id).await?;
-    found.ok_or_else(|| Error::not_found("connector instance", id.as_str()))
 }
 
 /// Refuses to send secrets to another place than they were given for: who may change an instance
@@ -417,38 +406,33 @@ pub(super) fn seal_context(id: &InstanceId) -> String {
 }
 
 /// Publishes an instance whose config is as it was, with the tokens that it holds by now.
-async fn republish(
-    change: &mut Change<'_>,
-    app: &App,
-    instance: &ConnectorInstance,
-) -> Result<(), Error> {
-    let config = Value::Object(config(app, instance)?).to_string();
-    publish(change, app, instance, config).await
+async fn republish(change: &mut Change<'_>, instance: &ConnectorInstance) -> Result<(), Error> {
+    let config = Value::Object(config(change.app, instance)?).to_string();
+    publish(change, instance, config).await
 }
 
 async fn publish(
     change: &mut Change<'_>,
-    app: &App,
     instance: &ConnectorInstance,
     config: String,
 ) -> Result<(), Error> {
     let values: Config = serde_json::from_str(&config).unwrap_or_default();
-    let token = oauth::access_token(app, change.db(), instance, &values).await?;
+    let token = oauth::access_token(change.app, change, instance, &values).await?;
     let ends_at = token.as_ref().and_then(|token| token.ends_at);
     let body = plan::ConnectorInstance {
-        id: instance.id.as_str().to_owned(),
+        id: instance.id.to_string(),
         name: instance.name.clone(),
         catalog_id: instance.catalog_id.clone(),
         config,
         access_token_ends_at: ends_at.map(Timestamp::as_millis).unwrap_or_default(),
         access_token_renewable: token.as_ref().is_some_and(|token| token.renewable),
-        access_token_refusal: oauth::held(change.db(), &instance.id)
+        access_token_refusal: oauth::held(change, &instance.id)
             .await?
             .error
             .unwrap_or_default(),
         access_token: token.map(|token| token.text).unwrap_or_default(),
     };
     change
-        .put(Kind::ConnectorInstance, instance.id.as_str(), &body)
+        .put(Kind::ConnectorInstance, &instance.id, &body)
         .await
 }

@@ -15,8 +15,7 @@ use kanat_store::Db;
 use kanat_store::consumer_key::{self, ConsumerKey};
 use kanat_store::published_api::PublishedApi;
 
-use crate::app::published_api::existing;
-use crate::app::{App, Caller, Change, ChangeResult, FieldUpdate, grace};
+use crate::app::{App, Call, Change, ChangeResult, FieldUpdate, grace};
 
 /// How much a key may be used; none is without limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -53,52 +52,51 @@ pub struct KeyView {
 
 /// Makes a key.
 pub async fn create(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     api: &PublishedApiId,
     consumer: &str,
     limits: Limits,
 ) -> Result<ChangeResult<IssuedKey>, Error> {
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    let api = existing(change.db(), caller, api).await?;
+    let mut change = call.change().await?;
+    let api = call.existing(&mut change, api).await?;
     check_consumer(consumer).map_err(|why| Error::field("consumer", why))?;
     check_limits(limits)?;
-    if let Some(made) = made_before(&mut change, caller, &api).await? {
+    if let Some(made) = made_before(call, &mut change, &api).await? {
         return change.commit(made).await;
     }
     let made = make(&api, consumer, limits, None);
-    caller.note_made(change.db(), made.key.id.as_str()).await?;
+    call.caller.note_made(&mut change, &made.key.id).await?;
     add(&mut change, &api, &made.key).await?;
     change.commit(made).await
 }
 
 /// Returns the key that this call has made before a crash kept it from being answered.
 async fn made_before(
-    change: &mut Change<'_>,
-    caller: &Caller,
+    call: &Call,
+    db: &mut Db,
     api: &PublishedApi,
 ) -> Result<Option<IssuedKey>, Error> {
-    let Some(id) = caller.made_before(change.db()).await? else {
+    let Some(id) = call.caller.made_before(db).await? else {
         return Ok(None);
     };
-    let found = consumer_key::get(change.db(), &api.id, &ConsumerKeyId::from(id)).await?;
+    let found = consumer_key::get(db, &api.id, &ConsumerKeyId::from(id)).await?;
     Ok(found.map(|key| IssuedKey { key, text: None }))
 }
 
 /// The API's keys, newest first, and how they were used; an empty `consumer` is any.
 pub async fn list(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     api: &PublishedApiId,
     consumer: &str,
     page: Page,
 ) -> Result<ListPage<KeyView>, Error> {
-    let mut tx = app.store.read().await?;
-    existing(&mut tx, caller, api).await?;
+    let mut tx = call.read().await?;
+    call.existing(&mut tx, api).await?;
     let ListPage { items, total, page } = consumer_key::list(&mut tx, api, consumer, page).await?;
     drop(tx);
     let ids: Vec<ConsumerKeyId> = items.iter().map(|key| key.id.clone()).collect();
-    let mut used: HashMap<_, _> = app
+    let mut used: HashMap<_, _> = call
+        .app
         .log
         .key_usage(&ids)
         .await?
@@ -118,16 +116,15 @@ pub async fn list(
 
 /// Suspends a key, lets it in again, or changes its limits.
 pub async fn update(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     api: &PublishedApiId,
     id: &ConsumerKeyId,
     update: Update,
 ) -> Result<ChangeResult<KeyView>, Error> {
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    let (api, mut key) = key_of(change.db(), caller, api, id).await?;
-    if caller.repeats(change.db(), id.as_str()).await? {
-        return seen(app, change.commit(key).await?).await;
+    let mut change = call.change().await?;
+    let (api, mut key) = key_of(call, &mut change, api, id).await?;
+    if call.caller.repeats(&mut change, id).await? {
+        return seen(&call.app, change.commit(key).await?).await;
     }
     let now = Timestamp::now();
     let mut limits = Limits {
@@ -152,11 +149,11 @@ pub async fn update(
     }
     key.rate_limit_per_second = limits.per_second;
     key.daily_limit = limits.daily;
-    consumer_key::update(change.db(), &key).await?;
+    consumer_key::update(&mut change, &key).await?;
     if !key.standing.has_ended(now) {
         publish(&mut change, &api, &key).await?;
     }
-    seen(app, change.commit(key).await?).await
+    seen(&call.app, change.commit(key).await?).await
 }
 
 /// Returns a changed key with what it was used for.
@@ -183,21 +180,20 @@ async fn seen(
 /// Makes a key in the place of another, which is accepted until the grace period, such as `24h`, is
 /// over.
 pub async fn rotate(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     api: &PublishedApiId,
     id: &ConsumerKeyId,
     grace: Option<&str>,
 ) -> Result<ChangeResult<IssuedKey>, Error> {
     let grace = grace::parse(grace)?;
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    let (api, mut old) = key_of(change.db(), caller, api, id).await?;
-    if let Some(made) = made_before(&mut change, caller, &api).await? {
+    let mut change = call.change().await?;
+    let (api, mut old) = key_of(call, &mut change, api, id).await?;
+    if let Some(made) = made_before(call, &mut change, &api).await? {
         return change.commit(made).await;
     }
     let now = Timestamp::now();
     old.standing = old.standing.rotate(now, grace)?;
-    consumer_key::update(change.db(), &old).await?;
+    consumer_key::update(&mut change, &old).await?;
     if !old.standing.has_ended(now) {
         publish(&mut change, &api, &old).await?;
     }
@@ -206,7 +202,7 @@ pub async fn rotate(
         daily: old.daily_limit,
     };
     let made = make(&api, &old.consumer, limits, Some(old.id));
-    caller.note_made(change.db(), made.key.id.as_str()).await?;
+    call.caller.note_made(&mut change, &made.key.id).await?;
     add(&mut change, &api, &made.key).await?;
     change.urgent();
     change.commit(made).await
@@ -214,17 +210,16 @@ pub async fn rotate(
 
 /// Ends a key at once and for good.
 pub async fn revoke(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     api: &PublishedApiId,
     id: &ConsumerKeyId,
 ) -> Result<ChangeResult<()>, Error> {
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    let (_, mut key) = key_of(change.db(), caller, api, id).await?;
+    let mut change = call.change().await?;
+    let (_, mut key) = key_of(call, &mut change, api, id).await?;
     if key.standing.revoked_at.is_none() {
         key.standing = key.standing.revoke(Timestamp::now());
-        consumer_key::update(change.db(), &key).await?;
-        change.remove(Kind::ConsumerKey, id.as_str()).await?;
+        consumer_key::update(&mut change, &key).await?;
+        change.remove(Kind::ConsumerKey, id).await?;
         change.urgent();
     }
     change.commit(()).await
@@ -247,12 +242,12 @@ pub async fn drop_expired(app: &App) -> Result<usize, Error> {
 }
 
 async fn key_of(
+    call: &Call,
     db: &mut Db,
-    caller: &Caller,
     api: &PublishedApiId,
     id: &ConsumerKeyId,
 ) -> Result<(PublishedApi, ConsumerKey), Error> {
-    let api = existing(db, caller, api).await?;
+    let api = call.existing(db, api).await?;
     let found = consumer_key::get(db, &api.id, id).await?;
     Ok((
         api,
@@ -294,9 +289,9 @@ async fn remove_expired(
     api: &PublishedApiId,
     now: Timestamp,
 ) -> Result<usize, Error> {
-    let ended = consumer_key::end_expired(change.db(), api, now).await?;
+    let ended = consumer_key::end_expired(change, api, now).await?;
     for key in &ended {
-        change.remove(Kind::ConsumerKey, key.as_str()).await?;
+        change.remove(Kind::ConsumerKey, &key).await?;
     }
     Ok(ended.len())
 }
@@ -305,7 +300,7 @@ async fn remove_expired(
 /// already.
 async fn add(change: &mut Change<'_>, api: &PublishedApi, key: &ConsumerKey) -> Result<(), Error> {
     remove_expired(change, &api.id, key.created_at).await?;
-    consumer_key::insert(change.db(), key).await?;
+    consumer_key::insert(change, key).await?;
     publish(change, api, key).await
 }
 
@@ -315,9 +310,9 @@ async fn publish(
     key: &ConsumerKey,
 ) -> Result<(), Error> {
     let body = plan::ConsumerKey {
-        id: key.id.as_str().to_owned(),
-        api_id: api.id.as_str().to_owned(),
-        environment_id: api.environment_id.as_str().to_owned(),
+        id: key.id.to_string(),
+        api_id: api.id.to_string(),
+        environment_id: api.environment_id.to_string(),
         consumer: key.consumer.clone(),
         prefix: key.prefix.clone(),
         sha256: key.sha256.to_vec(),
@@ -326,7 +321,7 @@ async fn publish(
         expires_at: key.standing.expires_at.map_or(0, Timestamp::as_millis),
         suspended: key.standing.suspended,
     };
-    change.put(Kind::ConsumerKey, key.id.as_str(), &body).await
+    change.put(Kind::ConsumerKey, &key.id, &body).await
 }
 
 fn check_limits(limits: Limits) -> Result<(), Error> {

@@ -15,7 +15,13 @@ use kanat_store::{Db, Store, meta};
 use prost::Message;
 use url::Url;
 
-use crate::app::{App, Caller, Change, ChangeResult, IfMatch, beyond_binding, change, name};
+use crate::app::{App, Call, Change, ChangeResult, Revised, beyond_binding, change, name};
+
+impl Revised for Environment {
+    fn revision(&self) -> u64 {
+        self.revision
+    }
+}
 
 /// Fields that an update changes; a field that is left out stays.
 #[derive(Debug, Default)]
@@ -27,16 +33,15 @@ pub struct Update {
 
 /// Makes an environment.
 pub async fn create(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     name: &str,
     base_url: Option<&str>,
 ) -> Result<ChangeResult<Environment>, Error> {
-    caller.refuse_if_bound()?;
+    call.caller.refuse_if_bound()?;
     let now = Timestamp::now();
     let made = Environment {
         id: EnvironmentId::generate(),
-        account_id: caller.account_id.clone(),
+        account_id: call.caller.account_id.clone(),
         name: check_name(name)?,
         is_default: false,
         generation: 0,
@@ -45,42 +50,41 @@ pub async fn create(
         created_at: now,
         updated_at: now,
     };
-    let mut change = Change::begin(app, &made.id).await?;
-    refuse_hosts_of_others(change.db(), &made).await?;
-    environment::insert(change.db(), &made).await?;
-    publish(&mut change, &app.sealer, &made).await?;
+    let mut change = Change::begin(&call.app, &made.id).await?;
+    refuse_hosts_of_others(&mut change, &made).await?;
+    environment::insert(&mut change, &made).await?;
+    publish(&mut change, &made).await?;
     change.commit(made).await
 }
 
 /// The account's environments, oldest first.
-pub async fn list(app: &App, caller: &Caller, page: Page) -> Result<ListPage<Environment>, Error> {
-    let mut tx = app.store.read().await?;
-    Ok(environment::list(&mut tx, &caller.account_id, page).await?)
+pub async fn list(call: &Call, page: Page) -> Result<ListPage<Environment>, Error> {
+    let mut tx = call.read().await?;
+    Ok(environment::list(&mut tx, &call.caller.account_id, page).await?)
 }
 
 /// One environment.
-pub async fn get(app: &App, caller: &Caller, id_or_name: &str) -> Result<Environment, Error> {
-    existing(&mut *app.store.read().await?, caller, id_or_name).await
+pub async fn get(call: &Call, id_or_name: &str) -> Result<Environment, Error> {
+    existing(call, &mut *call.read().await?, id_or_name).await
 }
 
 /// Changes what the update names.
 pub async fn update(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id_or_name: &str,
     update: Update,
-    if_match: &IfMatch,
 ) -> Result<ChangeResult<Environment>, Error> {
-    let id = get(app, caller, id_or_name).await?.id;
-    if caller.bound_to.as_ref().is_some_and(|bound| *bound != id) {
+    let id = get(call, id_or_name).await?.id;
+    let bound_to = call.caller.bound_to.as_ref();
+    if bound_to.is_some_and(|bound| *bound != id) {
         return Err(beyond_binding());
     }
-    let mut change = Change::begin(app, &id).await?;
-    let before = existing(change.db(), caller, id.as_str()).await?;
-    if caller.repeats(change.db(), id.as_str()).await? {
+    let mut change = Change::begin(&call.app, &id).await?;
+    let before = existing(call, &mut change, id.as_str()).await?;
+    if call.caller.repeats(&mut change, &id).await? {
         return change.commit(before).await;
     }
-    if_match.check(before.revision)?;
+    call.if_match.check(before.revision)?;
     let mut after = before.clone();
     if let Some(name) = &update.name {
         after.name = check_name(name)?;
@@ -90,11 +94,11 @@ pub async fn update(
     }
     if after != before {
         if after.base_url != before.base_url {
-            refuse_hosts_of_others(change.db(), &after).await?;
+            refuse_hosts_of_others(&mut change, &after).await?;
         }
         after.updated_at = Timestamp::now();
-        environment::update(change.db(), &mut after).await?;
-        publish(&mut change, &app.sealer, &after).await?;
+        environment::update(&mut change, &mut after).await?;
+        publish(&mut change, &after).await?;
     }
     change.commit(after).await
 }
@@ -151,11 +155,12 @@ async fn is_published(db: &mut Db, public_host: Option<&str>) -> Result<bool, Er
     Ok(is_published && public_host.is_none_or(|public_host| public_host == former))
 }
 
-async fn existing(db: &mut Db, caller: &Caller, id_or_name: &str) -> Result<Environment, Error> {
-    let found = environment::find(db, &caller.account_id, id_or_name).await?;
+async fn existing(call: &Call, db: &mut Db, id_or_name: &str) -> Result<Environment, Error> {
+    let account = &call.caller.account_id;
+    let found = environment::find(db, account, id_or_name).await?;
     match found {
         Some(found) => Ok(found),
-        None => Err(unknown(db, &caller.account_id, id_or_name).await?),
+        None => Err(unknown(db, account, id_or_name).await?),
     }
 }
 
@@ -176,14 +181,11 @@ pub async fn unknown(db: &mut Db, account: &AccountId, wanted: &str) -> Result<E
     .with_resource("environment", wanted))
 }
 
-async fn publish(
-    change: &mut Change<'_>,
-    sealer: &Sealer,
-    environment: &Environment,
-) -> Result<(), Error> {
-    let settings = settings(change.db(), sealer, environment).await?;
+async fn publish(change: &mut Change<'_>, environment: &Environment) -> Result<(), Error> {
+    let sealer = &change.app.sealer;
+    let settings = settings(change, sealer, environment).await?;
     change
-        .put(Kind::Environment, environment.id.as_str(), &settings)
+        .put(Kind::Environment, &environment.id, &settings)
         .await
 }
 
@@ -194,7 +196,7 @@ async fn settings(
     environment: &Environment,
 ) -> Result<plan::EnvironmentSettings, Error> {
     Ok(plan::EnvironmentSettings {
-        id: environment.id.as_str().to_owned(),
+        id: environment.id.to_string(),
         name: environment.name.clone(),
         base_url: environment.base_url.clone().unwrap_or_default(),
         is_default: environment.is_default,

@@ -29,7 +29,7 @@ use kanat_proto::plan::v1::FlowPlan;
 use kanat_store::flow::{self, Filter, Flow};
 use kanat_store::{Db, flow_use, flow_version, published_api, schedule};
 
-use crate::app::{App, Caller, Change, ChangeResult, IfMatch, name};
+use crate::app::{App, Call, Caller, ChangeResult, name, resource};
 pub use definition::{seal_all as seal_definitions, text as definition_text};
 pub use deploy::{
     Deploy, Deployment, Deploys, Rollback, deploy, deployed_plan, pause, resume, rollback,
@@ -40,10 +40,14 @@ pub use names::EnvironmentNames;
 pub use poll::{forget_deleted_polls, polls};
 pub use run::run;
 pub use running::log_exposed_secrets;
-pub use start::{Start, StartedMessage, append, prepare, start};
+pub use start::{
+    Start, StartedMessage, append, max_attempts, placement, prepare, save_plan, start,
+};
 pub use test::{Sample, TestResult, test};
 pub use version::{get as get_version, list as list_versions};
 pub use webhook::{rotate as rotate_webhook_token, url as webhook_url};
+
+resource!("flow", FlowId, Flow, flow::get, environment_id, revision);
 
 /// A flow to be made.
 #[derive(Debug)]
@@ -87,13 +91,13 @@ pub struct DefinitionReport {
 }
 
 /// Makes a draft.
-pub async fn create(app: &App, caller: &Caller, new: NewFlow) -> Result<Details, Error> {
+pub async fn create(call: &Call, new: NewFlow) -> Result<Details, Error> {
     let definition = definition::parse_sent(&new.yaml_config).await?;
     let now = Timestamp::now();
     let mut flow = Flow {
         id: FlowId::generate(),
-        account_id: caller.account_id.clone(),
-        environment_id: caller.environment_id.clone(),
+        account_id: call.caller.account_id.clone(),
+        environment_id: call.caller.environment_id.clone(),
         name: name::check("name", new.name.as_deref().unwrap_or(&definition.name))?,
         description: name::check_text(
             "description",
@@ -112,45 +116,39 @@ pub async fn create(app: &App, caller: &Caller, new: NewFlow) -> Result<Details,
         created_at: now,
         updated_at: now,
     };
-    definition::keep(&app.sealer, &mut flow, new.yaml_config, &definition);
-    webhook::give_token(app, &mut flow);
-    let mut tx = app.store.begin().await?;
-    let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
-    if let Some(made) = caller.made_before(&mut tx).await? {
-        let made = existing(&mut tx, caller, &FlowId::from(made)).await?;
-        return details(app, &mut tx, caller, made, &names).await;
+    definition::keep(&call.app.sealer, &mut flow, new.yaml_config, &definition);
+    webhook::give_token(&call.app, &mut flow);
+    let mut tx = call.write().await?;
+    let names = EnvironmentNames::load(&mut tx, &call.caller.environment_id).await?;
+    if let Some(made) = call.made::<FlowId>(&mut tx).await? {
+        return details(call, &mut tx, made, &names).await;
     }
     fields::refuse_exposed(&definition, &names)?;
     flow::insert(&mut tx, &flow).await?;
-    caller.note_made(&mut tx, flow.id.as_str()).await?;
-    let warnings = fields::warnings(app, &mut tx, caller, &definition, &names).await?;
+    call.caller.note_made(&mut tx, &flow.id).await?;
+    let warnings = fields::warnings(call, &mut tx, &definition, &names).await?;
     tx.commit().await?;
     Ok(details_of(flow, &definition, &names, warnings, None))
 }
 
 /// The environment's flows, newest first.
-pub async fn list(
-    app: &App,
-    caller: &Caller,
-    filter: &Filter,
-    page: Page,
-) -> Result<ListPage<Flow>, Error> {
-    let mut tx = app.store.read().await?;
-    let mut found = flow::list(&mut tx, &caller.environment_id, filter, page).await?;
+pub async fn list(call: &Call, filter: &Filter, page: Page) -> Result<ListPage<Flow>, Error> {
+    let mut tx = call.read().await?;
+    let mut found = flow::list(&mut tx, &call.caller.environment_id, filter, page).await?;
     found
         .items
         .iter_mut()
-        .for_each(|flow| hide_secrets(caller, flow));
+        .for_each(|flow| hide_secrets(&call.caller, flow));
     Ok(found)
 }
 
 /// One flow with what its definition comes to.
-pub async fn get(app: &App, caller: &Caller, id: &FlowId) -> Result<Details, Error> {
-    let mut tx = app.store.read().await?;
-    let flow = existing(&mut tx, caller, id).await?;
-    let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
-    let mut found = details(app, &mut tx, caller, flow, &names).await?;
-    hide_secrets(caller, &mut found.flow);
+pub async fn get(call: &Call, id: &FlowId) -> Result<Details, Error> {
+    let mut tx = call.read().await?;
+    let flow = call.existing(&mut tx, id).await?;
+    let names = EnvironmentNames::load(&mut tx, &call.caller.environment_id).await?;
+    let mut found = details(call, &mut tx, flow, &names).await?;
+    hide_secrets(&call.caller, &mut found.flow);
     Ok(found)
 }
 
@@ -164,20 +162,17 @@ fn hide_secrets(caller: &Caller, flow: &mut Flow) {
 /// Changes what the update names. What is deployed stays as it is, but for its name and whether it
 /// is paused.
 pub async fn update(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &FlowId,
     update: Update,
-    if_match: &IfMatch,
 ) -> Result<ChangeResult<Details>, Error> {
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    let mut flow = existing(change.db(), caller, id).await?;
-    if caller.repeats(change.db(), id.as_str()).await? {
-        let names = EnvironmentNames::load(change.db(), &caller.environment_id).await?;
-        let details = details(app, change.db(), caller, flow, &names).await?;
+    let mut change = call.change().await?;
+    let (mut flow, is_repeat) = call.target(&mut change, id).await?;
+    if is_repeat {
+        let names = EnvironmentNames::load(&mut change, &call.caller.environment_id).await?;
+        let details = details(call, &mut change, flow, &names).await?;
         return change.commit(details).await;
     }
-    if_match.check(flow.revision)?;
     let before = flow.clone();
     if let Some(name) = &update.name {
         flow.name = name::check("name", name)?;
@@ -185,19 +180,19 @@ pub async fn update(
     if let Some(description) = update.description {
         flow.description = name::check_text("description", description)?;
     }
-    let names = EnvironmentNames::load(change.db(), &caller.environment_id).await?;
+    let names = EnvironmentNames::load(&mut change, &call.caller.environment_id).await?;
     let is_new = |yaml: &str, flow: &Flow| -> Result<bool, Error> {
-        Ok(yaml != flow.yaml_config && yaml != definition::text(&app.sealer, flow)?)
+        Ok(yaml != flow.yaml_config && yaml != definition::text(&call.app.sealer, flow)?)
     };
     if let Some(yaml_config) = update.yaml_config
         && is_new(&yaml_config, &flow)?
     {
         let definition = definition::parse_sent(&yaml_config).await?;
         fields::refuse_exposed(&definition, &names)?;
-        let deployed = flow_version::get(change.db(), id, flow.version).await?;
+        let deployed = flow_version::get(&mut change, id, flow.version).await?;
         let running = deployed
             .as_ref()
-            .map(|deployed| definition::text(&app.sealer, deployed))
+            .map(|deployed| definition::text(&call.app.sealer, deployed))
             .transpose()?;
         flow.draft = running.is_none_or(|running| running != yaml_config);
         match deployed.filter(|_| !flow.draft) {
@@ -205,15 +200,15 @@ pub async fn update(
                 flow.yaml_config = deployed.yaml_config;
                 flow.sealed_config = deployed.sealed_config;
             }
-            None => definition::keep(&app.sealer, &mut flow, yaml_config, &definition),
+            None => definition::keep(&call.app.sealer, &mut flow, yaml_config, &definition),
         }
         if flow.version == 0 {
             flow.trigger_kind = definition.source.trigger.as_str().to_owned();
-            webhook::give_token(app, &mut flow);
+            webhook::give_token(&call.app, &mut flow);
         }
     }
     if flow.description != before.description && flow.sealed_config.is_some() {
-        let definition = definition::stored(&app.sealer, &flow)?;
+        let definition = definition::stored(&call.app.sealer, &flow)?;
         flow.description = kanat_flow::text_without_secrets(&definition, &flow.description);
     }
     if let Some(summary) = update.change_summary {
@@ -224,73 +219,68 @@ pub async fn update(
     }
     if flow != before {
         flow.updated_at = Timestamp::now();
-        flow::update(change.db(), &mut flow).await?;
+        flow::update(&mut change, &mut flow).await?;
     }
     if flow.status != before.status {
         change.urgent();
     }
     if flow.version > 0 && (&flow.name, flow.status) != (&before.name, before.status) {
-        deploy::publish_again(&mut change, app, &flow).await?;
+        deploy::publish_again(&mut change, &flow).await?;
     }
-    let details = details(app, change.db(), caller, flow, &names).await?;
+    let details = details(call, &mut change, flow, &names).await?;
     change.commit(details).await
 }
 
 /// Takes a flow out of service, and ends its messages that wait. What has ended stays, and so do
 /// its versions.
-pub async fn delete(
-    app: &App,
-    caller: &Caller,
-    id: &FlowId,
-    if_match: &IfMatch,
-) -> Result<ChangeResult<()>, Error> {
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    if caller.repeats(change.db(), id.as_str()).await? {
+pub async fn delete(call: &Call, id: &FlowId) -> Result<ChangeResult<()>, Error> {
+    let mut change = call.change().await?;
+    let Some(flow) = call.fresh_target(&mut change, id).await? else {
         let changed = change.commit(()).await?;
-        end::end_messages(app, id).await?;
+        end::end_messages(&call.app, id).await?;
         return Ok(changed);
-    }
-    let flow = existing(change.db(), caller, id).await?;
-    if_match.check(flow.revision)?;
+    };
     refuse_callers(
         &flow,
-        &published_api::uses::callers(change.db(), id).await?,
+        &published_api::uses::callers(&mut change, id).await?,
         "it stays",
     )?;
-    flow::delete(change.db(), &caller.environment_id, id, Timestamp::now()).await?;
+    flow::delete(
+        &mut change,
+        &call.caller.environment_id,
+        id,
+        Timestamp::now(),
+    )
+    .await?;
     if flow.version > 0 {
-        flow_use::replace(change.db(), id, &[]).await?;
-        schedule::delete_of_flow(change.db(), id).await?;
-        change.remove(Kind::Flow, id.as_str()).await?;
+        flow_use::replace(&mut change, id, &[]).await?;
+        schedule::delete_of_flow(&mut change, id).await?;
+        change.remove(Kind::Flow, id).await?;
         change.urgent();
         if let Some(version) = change.version().await? {
-            end::mark(app, id, version).await?;
+            end::mark(&call.app, id, version).await?;
         }
         kanat_failpoint::hit("flow.marked");
     }
     let changed = change.commit(()).await?;
     if flow.version > 0 {
-        end::end_messages(app, id).await?;
+        end::end_messages(&call.app, id).await?;
     }
     Ok(changed)
 }
 
 /// Checks a definition without keeping it.
-pub async fn validate(
-    app: &App,
-    caller: &Caller,
-    yaml_config: &str,
-) -> Result<DefinitionReport, Error> {
+pub async fn validate(call: &Call, yaml_config: &str) -> Result<DefinitionReport, Error> {
     match definition::check_sent(yaml_config).await {
         Err(errors) => Ok(DefinitionReport {
             errors,
             warnings: Vec::new(),
         }),
         Ok(definition) => {
-            let mut tx = app.store.read().await?;
-            let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
+            let mut tx = call.read().await?;
+            let names = EnvironmentNames::load(&mut tx, &call.caller.environment_id).await?;
             let errors = exposed_secrets(&definition, &names);
-            let mut warnings = fields::warnings(app, &mut tx, caller, &definition, &names).await?;
+            let mut warnings = fields::warnings(call, &mut tx, &definition, &names).await?;
             warnings.retain(|warning| !errors.iter().any(|error| error.message == warning.message));
             Ok(DefinitionReport { errors, warnings })
         }
@@ -300,13 +290,12 @@ pub async fn validate(
 /// Returns the graph of what runs, or of another edition. A flow that was never deployed has its
 /// draft alone.
 pub async fn plan_graph(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &FlowId,
     edition: Option<Edition>,
 ) -> Result<Graph, Error> {
-    let mut tx = app.store.read().await?;
-    let flow = existing(&mut tx, caller, id).await?;
+    let mut tx = call.read().await?;
+    let flow = call.existing(&mut tx, id).await?;
     let running = if flow.version == 0 {
         Edition::Draft
     } else {
@@ -315,7 +304,7 @@ pub async fn plan_graph(
     Ok(graph::of(
         &edition
             .unwrap_or(running)
-            .definition(app, &mut tx, &flow)
+            .definition(&call.app, &mut tx, &flow)
             .await?,
     ))
 }
@@ -327,16 +316,6 @@ pub fn step_names(app: &App, flow: &Flow) -> Result<Vec<String>, Error> {
         .into_iter()
         .map(|step| step.name)
         .collect())
-}
-
-async fn existing(db: &mut Db, caller: &Caller, id: &FlowId) -> Result<Flow, Error> {
-    let found = flow::get(db, &caller.environment_id, id).await?;
-    found.ok_or_else(|| Error::not_found("flow", id.as_str()))
-}
-
-/// Errors when the environment has no such flow.
-pub async fn check_known(db: &mut Db, caller: &Caller, id: &FlowId) -> Result<(), Error> {
-    existing(db, caller, id).await.map(|_| ())
 }
 
 /// A flow that published APIs call cannot be taken from them.
@@ -352,21 +331,20 @@ fn refuse_callers(flow: &Flow, callers: &[String], what: &str) -> Result<(), Err
 }
 
 async fn details(
-    app: &App,
+    call: &Call,
     db: &mut Db,
-    caller: &Caller,
     flow: Flow,
     names: &EnvironmentNames,
 ) -> Result<Details, Error> {
-    let definition = definition::stored(&app.sealer, &flow)?;
-    let mut warnings = fields::warnings(app, db, caller, &definition, names).await?;
+    let definition = definition::stored(&call.app.sealer, &flow)?;
+    let mut warnings = fields::warnings(call, db, &definition, names).await?;
     if flow.draft
         && let Some(running) = flow_version::get(db, &flow.id, flow.version).await?
     {
-        let running = definition::stored(&app.sealer, &running)?;
+        let running = definition::stored(&call.app.sealer, &running)?;
         warnings.extend(fields::exposed_by_version(flow.version, &running, names));
     }
-    let running = deployed_plan(app, db, &flow.environment_id, &flow.id).await?;
+    let running = deployed_plan(&call.app, db, &flow.environment_id, &flow.id).await?;
     Ok(details_of(flow, &definition, names, warnings, running))
 }
 
@@ -389,10 +367,10 @@ fn details_of(
 /// Returns the identity of a flow in its plan, without webhook tokens.
 fn identity(flow: &Flow) -> Identity {
     Identity {
-        flow_id: flow.id.as_str().to_owned(),
+        flow_id: flow.id.to_string(),
         flow_name: flow.name.clone(),
-        account_id: flow.account_id.as_str().to_owned(),
-        environment_id: flow.environment_id.as_str().to_owned(),
+        account_id: flow.account_id.to_string(),
+        environment_id: flow.environment_id.to_string(),
         version: flow.version,
         webhook_tokens: Vec::new(),
         paused: flow.status == Status::Paused,

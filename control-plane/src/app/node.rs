@@ -7,19 +7,19 @@ use kanat_model::id::EnvironmentId;
 use kanat_model::page::Page;
 use kanat_store::{environment, node};
 
-use crate::app::{App, Caller};
+use crate::app::{Call, Caller};
 use crate::push::Node;
 use crate::push::nodes::Status;
 
 /// The nodes that serve an environment of the caller's account, connected ones first. Of what they
 /// serve and refuse, only what is the caller's shows.
-pub async fn list(app: &App, caller: &Caller) -> Result<Vec<Node>, Error> {
-    let mut tx = app.store.read().await?;
+pub async fn list(call: &Call) -> Result<Vec<Node>, Error> {
+    let mut tx = call.read().await?;
     let everything = Page {
         limit: u32::MAX,
         offset: 0,
     };
-    let own = environment::list(&mut tx, &caller.account_id, everything)
+    let own = environment::list(&mut tx, &call.caller.account_id, everything)
         .await?
         .items;
     let saved = node::all(&mut tx).await?;
@@ -28,9 +28,9 @@ pub async fn list(app: &App, caller: &Caller) -> Result<Vec<Node>, Error> {
     let own: BTreeSet<_> = own
         .into_iter()
         .map(|environment| environment.id)
-        .filter(|id| reaches(caller, id))
+        .filter(|id| reaches(&call.caller, id))
         .collect();
-    let mut nodes = app.hub.nodes();
+    let mut nodes = call.app.hub.nodes();
     let known: HashSet<_> = nodes.iter().map(|node| node.id.clone()).collect();
     nodes.extend(
         saved

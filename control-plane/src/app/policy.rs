@@ -8,7 +8,16 @@ use kanat_model::{Error, Timestamp};
 use kanat_store::policy::{self, Policy};
 use kanat_store::{Db, environment};
 
-use crate::app::{App, Caller, IfMatch, name};
+use crate::app::{Call, Caller, name, resource};
+
+resource!(
+    "policy",
+    PolicyId,
+    Policy,
+    policy::get,
+    account_id,
+    revision
+);
 
 /// Bytes of an expression.
 const MAX_EXPRESSION_BYTES: usize = 4 << 10;
@@ -27,12 +36,12 @@ pub struct Fields {
 }
 
 /// Makes a policy.
-pub async fn create(app: &App, caller: &Caller, fields: Fields) -> Result<Policy, Error> {
-    caller.refuse_if_bound()?;
+pub async fn create(call: &Call, fields: Fields) -> Result<Policy, Error> {
+    call.caller.refuse_if_bound()?;
     let now = Timestamp::now();
     let mut made = Policy {
         id: PolicyId::generate(),
-        account_id: caller.account_id.clone(),
+        account_id: call.caller.account_id.clone(),
         name: String::new(),
         description: String::new(),
         severity: Severity::Deny,
@@ -44,50 +53,38 @@ pub async fn create(app: &App, caller: &Caller, fields: Fields) -> Result<Policy
         created_at: now,
         updated_at: now,
     };
-    let mut tx = app.store.begin().await?;
-    if let Some(made) = caller.made_before(&mut tx).await? {
-        return existing(&mut tx, caller, &PolicyId::from(made)).await;
+    let mut tx = call.write().await?;
+    if let Some(made) = call.made::<PolicyId>(&mut tx).await? {
+        return Ok(made);
     }
-    set(&mut tx, caller, &mut made, fields).await?;
+    set(&mut tx, &call.caller, &mut made, fields).await?;
     policy::insert(&mut tx, &made).await?;
-    caller.note_made(&mut tx, made.id.as_str()).await?;
+    call.caller.note_made(&mut tx, &made.id).await?;
     tx.commit().await?;
     Ok(made)
 }
 
 /// The account's policies, newest first.
-pub async fn list(
-    app: &App,
-    caller: &Caller,
-    search: &str,
-    page: Page,
-) -> Result<ListPage<Policy>, Error> {
-    let mut tx = app.store.read().await?;
-    Ok(policy::list(&mut tx, &caller.account_id, search, page).await?)
+pub async fn list(call: &Call, search: &str, page: Page) -> Result<ListPage<Policy>, Error> {
+    let mut tx = call.read().await?;
+    Ok(policy::list(&mut tx, &call.caller.account_id, search, page).await?)
 }
 
 /// One policy.
-pub async fn get(app: &App, caller: &Caller, id: &PolicyId) -> Result<Policy, Error> {
-    existing(&mut *app.store.read().await?, caller, id).await
+pub async fn get(call: &Call, id: &PolicyId) -> Result<Policy, Error> {
+    call.get(id).await
 }
 
 /// Changes the fields that are given.
-pub async fn update(
-    app: &App,
-    caller: &Caller,
-    id: &PolicyId,
-    fields: Fields,
-    if_match: &IfMatch,
-) -> Result<Policy, Error> {
-    caller.refuse_if_bound()?;
-    let mut tx = app.store.begin().await?;
-    let before = existing(&mut tx, caller, id).await?;
-    if caller.repeats(&mut tx, id.as_str()).await? {
+pub async fn update(call: &Call, id: &PolicyId, fields: Fields) -> Result<Policy, Error> {
+    call.caller.refuse_if_bound()?;
+    let mut tx = call.write().await?;
+    let (before, is_repeat) = call.target(&mut tx, id).await?;
+    if is_repeat {
         return Ok(before);
     }
-    if_match.check(before.revision)?;
     let mut after = before.clone();
-    set(&mut tx, caller, &mut after, fields).await?;
+    set(&mut tx, &call.caller, &mut after, fields).await?;
     if after != before {
         after.updated_at = Timestamp::now();
         policy::update(&mut tx, &mut after).await?;
@@ -97,25 +94,14 @@ pub async fn update(
 }
 
 /// Deletes a policy.
-pub async fn delete(
-    app: &App,
-    caller: &Caller,
-    id: &PolicyId,
-    if_match: &IfMatch,
-) -> Result<(), Error> {
-    caller.refuse_if_bound()?;
-    let mut tx = app.store.begin().await?;
-    if caller.repeats(&mut tx, id.as_str()).await? {
+pub async fn delete(call: &Call, id: &PolicyId) -> Result<(), Error> {
+    call.caller.refuse_if_bound()?;
+    let mut tx = call.write().await?;
+    if call.fresh_target(&mut tx, id).await?.is_none() {
         return Ok(());
     }
-    if_match.check(existing(&mut tx, caller, id).await?.revision)?;
-    policy::delete(&mut tx, &caller.account_id, id).await?;
+    policy::delete(&mut tx, &call.caller.account_id, id).await?;
     Ok(tx.commit().await?)
-}
-
-async fn existing(db: &mut Db, caller: &Caller, id: &PolicyId) -> Result<Policy, Error> {
-    let found = policy::get(db, &caller.account_id, id).await?;
-    found.ok_or_else(|| Error::not_found("policy", id.as_str()))
 }
 
 /// Checks the fields that are given, and sets them.

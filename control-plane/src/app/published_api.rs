@@ -16,8 +16,17 @@ use kanat_store::published_api::version::Version;
 use kanat_store::published_api::{self, PublishedApi, uses};
 use kanat_store::{Db, consumer_key, environment};
 
-use crate::app::{App, Caller, Change, ChangeResult, IfMatch, etag, name};
+use crate::app::{App, Call, ChangeResult, name, resource};
 pub use content::Content;
+
+resource!(
+    "published API",
+    PublishedApiId,
+    PublishedApi,
+    published_api::get,
+    environment_id,
+    revision
+);
 
 /// An API to be published.
 #[derive(Debug, Default)]
@@ -80,19 +89,15 @@ impl ApiView {
 }
 
 /// Publishes a flow.
-pub async fn create(
-    app: &App,
-    caller: &Caller,
-    new: NewPublishedApi,
-) -> Result<ChangeResult<ApiView>, Error> {
+pub async fn create(call: &Call, new: NewPublishedApi) -> Result<ChangeResult<ApiView>, Error> {
     let (path, shape) = check::path(&new.path)?;
     let method = check::method(new.method.as_deref().unwrap_or("POST"))?;
     let auth = check::auth(new.auth.as_deref().unwrap_or("api_key"))?;
     let now = Timestamp::now();
     let api = PublishedApi {
         id: PublishedApiId::generate(),
-        account_id: caller.account_id.clone(),
-        environment_id: caller.environment_id.clone(),
+        account_id: call.caller.account_id.clone(),
+        environment_id: call.caller.environment_id.clone(),
         name: match &new.name {
             Some(name) => name::check("name", name)?,
             None => name::check("path", &format!("{} /{path}", method.as_str()))?,
@@ -130,34 +135,28 @@ pub async fn create(
         ));
     }
     let content = new.content.check("requestSchema").await?;
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    if let Some(made) = caller.made_before(change.db()).await? {
-        let made = existing(change.db(), caller, &PublishedApiId::from(made)).await?;
-        let made = publish::api(&mut change, app, made).await?;
+    let mut change = call.change().await?;
+    if let Some(made) = call.made::<PublishedApiId>(&mut change).await? {
+        let made = publish::api(&mut change, made).await?;
         return change.commit(made).await;
     }
-    caller.note_made(change.db(), api.id.as_str()).await?;
-    refuse_conflict(change.db(), &api).await?;
-    let first = version::first(app, change.db(), &api, content).await?;
-    published_api::insert(change.db(), &api).await?;
-    published_api::version::insert(change.db(), &api.id, &first).await?;
-    let seen = publish::api(&mut change, app, api).await?;
+    call.caller.note_made(&mut change, &api.id).await?;
+    refuse_conflict(&mut change, &api).await?;
+    let first = version::first(&call.app, &mut change, &api, content).await?;
+    published_api::insert(&mut change, &api).await?;
+    published_api::version::insert(&mut change, &api.id, &first).await?;
+    let seen = publish::api(&mut change, api).await?;
     change.commit(seen).await
 }
 
 /// The environment's APIs, newest first.
-pub async fn list(
-    app: &App,
-    caller: &Caller,
-    search: &str,
-    page: Page,
-) -> Result<ListPage<ApiView>, Error> {
-    let mut tx = app.store.read().await?;
+pub async fn list(call: &Call, search: &str, page: Page) -> Result<ListPage<ApiView>, Error> {
+    let mut tx = call.read().await?;
     let ListPage { items, total, page } =
-        published_api::list(&mut tx, &caller.environment_id, search, page).await?;
+        published_api::list(&mut tx, &call.caller.environment_id, search, page).await?;
     let mut shown = Vec::with_capacity(items.len());
     for api in items {
-        shown.push(seen(app, &mut tx, api).await?);
+        shown.push(seen(&call.app, &mut tx, api).await?);
     }
     Ok(ListPage {
         items: shown,
@@ -167,76 +166,51 @@ pub async fn list(
 }
 
 /// One API.
-pub async fn get(app: &App, caller: &Caller, id: &PublishedApiId) -> Result<ApiView, Error> {
-    let mut tx = app.store.read().await?;
-    let api = existing(&mut tx, caller, id).await?;
-    seen(app, &mut tx, api).await
+pub async fn get(call: &Call, id: &PublishedApiId) -> Result<ApiView, Error> {
+    let mut tx = call.read().await?;
+    let api = call.existing(&mut tx, id).await?;
+    seen(&call.app, &mut tx, api).await
 }
 
 /// Changes what the update names.
 pub async fn update(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &PublishedApiId,
     mut update: Update,
-    if_match: &IfMatch,
 ) -> Result<ChangeResult<ApiView>, Error> {
     let content = std::mem::take(&mut update.content)
         .check("requestSchema")
         .await?;
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    let mut api = existing(change.db(), caller, id).await?;
-    if caller.repeats(change.db(), id.as_str()).await? {
-        let seen = seen(app, change.db(), api).await?;
+    let mut change = call.change().await?;
+    let (mut api, is_repeat) = call.target(&mut change, id).await?;
+    if is_repeat {
+        let seen = seen(&call.app, &mut change, api).await?;
         return change.commit(seen).await;
     }
-    if_match.check(api.revision)?;
     apply(&mut api, &update)?;
-    refuse_conflict(change.db(), &api).await?;
-    version::change_current(app, change.db(), &api, content).await?;
+    refuse_conflict(&mut change, &api).await?;
+    version::change_current(&call.app, &mut change, &api, content).await?;
     api.updated_at = Timestamp::now();
-    published_api::update(change.db(), &mut api).await?;
-    let seen = publish::api(&mut change, app, api).await?;
+    published_api::update(&mut change, &mut api).await?;
+    let seen = publish::api(&mut change, api).await?;
     change.commit(seen).await
 }
 
 /// Takes an API out of service, with its keys.
-pub async fn delete(
-    app: &App,
-    caller: &Caller,
-    id: &PublishedApiId,
-    if_match: &IfMatch,
-) -> Result<ChangeResult<()>, Error> {
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    if caller.repeats(change.db(), id.as_str()).await? {
+pub async fn delete(call: &Call, id: &PublishedApiId) -> Result<ChangeResult<()>, Error> {
+    let mut change = call.change().await?;
+    if call.fresh_target(&mut change, id).await?.is_none() {
         return change.commit(()).await;
     }
-    let api = existing(change.db(), caller, id).await?;
-    if_match.check(api.revision)?;
     let now = Timestamp::now();
-    published_api::delete(change.db(), &caller.environment_id, id, now).await?;
-    uses::replace(change.db(), id, &[]).await?;
-    for key in consumer_key::end_all(change.db(), id, now).await? {
-        change.remove(Kind::ConsumerKey, key.as_str()).await?;
+    published_api::delete(&mut change, &call.caller.environment_id, id, now).await?;
+    uses::replace(&mut change, id, &[]).await?;
+    for key in consumer_key::end_all(&mut change, id, now).await? {
+        change.remove(Kind::ConsumerKey, &key).await?;
     }
-    change.remove(Kind::PublishedApi, id.as_str()).await?;
+    change.remove(Kind::PublishedApi, id).await?;
     change.urgent();
     change.commit(()).await
-}
-
-/// The tag of an API as it now is, with its versions.
-pub fn api_etag(api: &PublishedApi) -> String {
-    etag(api.revision)
-}
-
-/// The API of that id in the caller's environment.
-pub async fn existing(
-    db: &mut Db,
-    caller: &Caller,
-    id: &PublishedApiId,
-) -> Result<PublishedApi, Error> {
-    let found = published_api::get(db, &caller.environment_id, id).await?;
-    found.ok_or_else(|| Error::not_found("published API", id.as_str()))
 }
 
 /// The version that calls without one reach: the latest active one, else the latest deprecated one,

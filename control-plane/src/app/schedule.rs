@@ -12,14 +12,23 @@ use kanat_model::flow::Status;
 use kanat_model::id::{FlowId, MessageId, ScheduleId};
 use kanat_model::page::{ListPage, Page};
 use kanat_model::{Error, Timestamp};
+use kanat_store::Tx;
 use kanat_store::schedule::{self, Schedule, run};
-use kanat_store::{Db, Tx};
 
-use crate::app::flow::{check_known, deployed_plan, start};
+use crate::app::flow::{deployed_plan, start};
 use crate::app::timetable::{cron, next_run, parsed, zone};
-use crate::app::{App, Caller, IfMatch, etag};
+use crate::app::{App, Call, resource};
 pub use fire::fire_due;
 pub use outcome::settle;
+
+resource!(
+    "schedule",
+    ScheduleId,
+    Schedule,
+    schedule::get,
+    environment_id,
+    revision
+);
 
 /// How many times at which it is due a single read shows.
 const NEXT_RUNS: usize = 10;
@@ -55,45 +64,37 @@ pub struct Details {
 
 /// The environment's schedules, newest first; those of one flow when it is named.
 pub async fn list(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     flow: Option<&FlowId>,
     page: Page,
 ) -> Result<ListPage<Schedule>, Error> {
-    let mut tx = app.store.read().await?;
+    let mut tx = call.read().await?;
     let ListPage { items, total, page } =
-        schedule::list(&mut tx, &caller.environment_id, flow, page).await?;
+        schedule::list(&mut tx, &call.caller.environment_id, flow, page).await?;
     if let Some(id) = flow.filter(|_| total == 0) {
-        check_known(&mut tx, caller, id).await?;
+        call.existing(&mut tx, id).await?;
     }
     drop(tx);
     Ok(ListPage {
-        items: outcome::live(app, items).await?,
+        items: outcome::live(&call.app, items).await?,
         total,
         page,
     })
 }
 
 /// One schedule.
-pub async fn get(app: &App, caller: &Caller, id: &ScheduleId) -> Result<Details, Error> {
-    let schedule = existing(&mut *app.store.read().await?, caller, id).await?;
-    details(app, schedule).await
+pub async fn get(call: &Call, id: &ScheduleId) -> Result<Details, Error> {
+    let schedule = call.get(id).await?;
+    details(&call.app, schedule).await
 }
 
 /// Changes what the update names; then it is due at the next time after now.
-pub async fn update(
-    app: &App,
-    caller: &Caller,
-    id: &ScheduleId,
-    update: Update,
-    if_match: &IfMatch,
-) -> Result<Details, Error> {
-    let mut tx = app.store.begin().await?;
-    let mut schedule = existing(&mut tx, caller, id).await?;
-    if caller.repeats(&mut tx, id.as_str()).await? {
-        return details(app, schedule).await;
+pub async fn update(call: &Call, id: &ScheduleId, update: Update) -> Result<Details, Error> {
+    let mut tx = call.write().await?;
+    let (mut schedule, is_repeat) = call.target(&mut tx, id).await?;
+    if is_repeat {
+        return details(&call.app, schedule).await;
     }
-    if_match.check(schedule.revision)?;
     let before = schedule.clone();
     let cron = update
         .cron_expression
@@ -117,20 +118,21 @@ pub async fn update(
         schedule::update(&mut tx, &mut schedule).await?;
     }
     tx.commit().await?;
-    details(app, schedule).await
+    details(&call.app, schedule).await
 }
 
 /// Runs the flow now, beside its cycle; also when the schedule is not enabled. A paused flow holds
 /// the message.
-pub async fn trigger(
-    app: &App,
-    caller: &Caller,
-    id: &ScheduleId,
-    traceparent: Option<String>,
-) -> Result<MessageId, Error> {
-    let mut tx: Tx = app.store.read().await?;
-    let schedule = existing(&mut tx, caller, id).await?;
-    let plan = deployed_plan(app, &mut tx, &schedule.environment_id, &schedule.flow_id).await?;
+pub async fn trigger(call: &Call, id: &ScheduleId) -> Result<MessageId, Error> {
+    let mut tx: Tx = call.read().await?;
+    let schedule = call.existing(&mut tx, id).await?;
+    let plan = deployed_plan(
+        &call.app,
+        &mut tx,
+        &schedule.environment_id,
+        &schedule.flow_id,
+    )
+    .await?;
     drop(tx);
     let plan = plan.ok_or_else(|| missing(id))?;
     let at = Timestamp::now();
@@ -140,16 +142,16 @@ pub async fn trigger(
         manual: true,
     };
     let started = start(
-        app,
+        &call.app,
         firing.start(
             plan,
             at,
-            caller.call.as_deref().map(key::management),
-            traceparent,
+            call.caller.call.as_deref().map(key::management),
+            call.trace_context.clone(),
         ),
     )
     .await?;
-    if let Err(error) = noted(app, &schedule.id, at, &started.message_id).await {
+    if let Err(error) = noted(&call.app, &schedule.id, at, &started.message_id).await {
         // The message is under way: to say that nothing happened would be wrong.
         tracing::warn!(
             schedule.id = %schedule.id,
@@ -183,11 +185,6 @@ pub fn preview(preview: &Preview) -> Result<Vec<Timestamp>, Error> {
     Ok(cron.upcoming(after, &zone, count))
 }
 
-/// The tag of a schedule as it now is; its runs do not change it.
-pub fn schedule_etag(schedule: &Schedule) -> String {
-    etag(schedule.revision)
-}
-
 /// Returns whether the clock starts it: it is enabled, and its flow is not paused.
 pub fn is_running(schedule: &Schedule) -> bool {
     schedule.enabled && schedule.flow_status == Status::Active
@@ -202,12 +199,6 @@ async fn noted(
     let mut tx = app.store.begin().await?;
     run::record(&mut tx, id, at, message).await?;
     Ok(tx.commit().await?)
-}
-
-async fn existing(db: &mut Db, caller: &Caller, id: &ScheduleId) -> Result<Schedule, Error> {
-    schedule::get(db, &caller.environment_id, id)
-        .await?
-        .ok_or_else(|| missing(id))
 }
 
 fn missing(id: &ScheduleId) -> Error {

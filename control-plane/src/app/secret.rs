@@ -13,7 +13,7 @@ use kanat_model::{Code, Error, Timestamp};
 use kanat_store::{control_plane, sealed};
 use tokio::sync::{Mutex, oneshot};
 
-use crate::app::{App, Caller};
+use crate::app::{App, Call};
 use crate::master_key;
 pub use active_calls::ActiveCalls;
 
@@ -80,45 +80,44 @@ pub struct Rotation {
 /// key, and this process cannot make one; another control plane seals under another key; the store
 /// or the disk fails. What is sealed anew by then stays so, every key that is needed is kept, and
 /// the next call goes on.
-pub async fn rotate(app: &Arc<App>, caller: &Caller) -> Result<Rotation, Error> {
-    if caller.role != Role::Owner || caller.bound_to.is_some() {
+pub async fn rotate(call: Call) -> Result<Rotation, Error> {
+    if call.caller.role != Role::Owner || call.caller.bound_to.is_some() {
         let message =
             "only a key of role owner that is bound to no environment may rotate the master key";
         return Err(Error::new(Code::PermissionDenied, message));
     }
     let (answer, rotated) = oneshot::channel();
-    let own = Arc::clone(app);
-    let caller = caller.clone();
-    app.tasks.run_to_completion(async move {
+    let tasks = call.app.tasks.clone();
+    tasks.run_to_completion(async move {
         // Nobody may be left to hear it.
-        let _ = answer.send(rotate_once(&own, &caller).await);
+        let _ = answer.send(rotate_once(&call).await);
     });
     rotated
         .await
         .unwrap_or_else(|_| Err(Error::unavailable("the service stops")))
 }
 
-async fn rotate_once(app: &App, caller: &Caller) -> Result<Rotation, Error> {
-    let keys = &app.master_keys;
+async fn rotate_once(call: &Call) -> Result<Rotation, Error> {
+    let keys = &call.app.master_keys;
     let Ok(_turn) = keys.turn.try_lock() else {
         return Err(Error::new(
             Code::Aborted,
             "the master key is being rotated already",
         ));
     };
-    let new_key = begin(app, caller).await?;
-    refuse_other_keys(app).await?;
+    let new_key = begin(call).await?;
+    refuse_other_keys(&call.app).await?;
     let mut all = reseal::Count::default();
     for _ in 0..MAX_PASSES {
         if !keys.calls.ended(DRAIN_TIMEOUT).await {
             return Err(unfinished("calls that began before are still under way"));
         }
-        let found = reseal::all(app).await?;
+        let found = reseal::all(&call.app).await?;
         all.resealed += found.resealed;
         all.unreadable = found.unreadable;
         if found.resealed == 0 {
             kanat_failpoint::hit("secrets.resealed");
-            return finish(app, new_key, all).await;
+            return finish(&call.app, new_key, all).await;
         }
     }
     Err(unfinished(
@@ -127,22 +126,22 @@ async fn rotate_once(app: &App, caller: &Caller) -> Result<Rotation, Error> {
 }
 
 /// Puts a new key in front where that is to be done here; gives whether it did.
-async fn begin(app: &App, caller: &Caller) -> Result<bool, Error> {
-    let ids = app.sealer.key_ids();
-    let Some(file) = app.master_keys.file.as_ref() else {
+async fn begin(call: &Call) -> Result<bool, Error> {
+    let ids = call.app.sealer.key_ids();
+    let Some(file) = call.app.master_keys.file.as_ref() else {
         return if ids.len() > 1 {
             Ok(false)
         } else {
             Err(no_second_key())
         };
     };
-    let mut tx = app.store.begin().await?;
+    let mut tx = call.write().await?;
     // A former rotation is finished before there is another one.
-    if ids.len() > 1 || caller.repeats(&mut tx, &ids[0]).await? {
+    if ids.len() > 1 || call.caller.repeats(&mut tx, &ids[0]).await? {
         return Ok(false);
     }
     let file = file.clone();
-    let sealer = Arc::clone(&app.sealer);
+    let sealer = Arc::clone(&call.app.sealer);
     let put = tokio::task::spawn_blocking(move || file.put_new_key_in_front(&sealer));
     let put = put
         .await

@@ -15,7 +15,7 @@ use kanat_store::flow::Flow;
 use kanat_store::{Store, environment, flow};
 
 use super::flow::Deploys;
-use super::{App, Caller};
+use super::{App, Call, Caller, IfMatch};
 use crate::push::Hub;
 use crate::push::source::Source;
 use crate::tasks::Tasks;
@@ -67,6 +67,17 @@ pub async fn caller(app: &App, role: Role) -> Caller {
         bound_to: None,
         expires_at: None,
         call: None,
+    }
+}
+
+/// A call of somebody with this role in the first environment, which says nothing beside its
+/// message.
+pub async fn call(app: &App, role: Role) -> Call {
+    Call {
+        app: Arc::new(app.clone()),
+        caller: caller(app, role).await,
+        if_match: IfMatch::default(),
+        trace_context: None,
     }
 }
 

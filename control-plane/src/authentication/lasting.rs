@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use kanat_auth::Role;
 use kanat_model::id::ApiKeyId;
 use kanat_model::{Code, Error, Timestamp};
 use kanat_store::api_key::{self, ApiKey};
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 use tonic::Status;
 use tonic::body::Body;
@@ -96,7 +97,8 @@ impl Credentials {
 
     async fn read(&self, app: &App, caller: &Caller) -> Result<Option<ApiKey>, Error> {
         if let Some(found) = self
-            .readings()
+            .0
+            .lock()
             .get(&caller.key_id)
             .filter(|reading| reading.at.elapsed() < CACHE_TIME)
         {
@@ -108,7 +110,7 @@ impl Credentials {
             &caller.key_id,
         )
         .await?;
-        let mut readings = self.readings();
+        let mut readings = self.0.lock();
         readings.retain(|_, reading| reading.at.elapsed() < CACHE_TIME);
         readings.insert(
             caller.key_id.clone(),
@@ -118,10 +120,6 @@ impl Credentials {
             },
         );
         Ok(key)
-    }
-
-    fn readings(&self) -> std::sync::MutexGuard<'_, HashMap<ApiKeyId, Reading>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kanat_model::id::ApiKeyId;
 use kanat_model::{Code, Error};
+use parking_lot::Mutex;
 
 /// Calls of one holder that wait for their answer.
 const MAX_CALLS_OF_HOLDER: usize = 64;
@@ -57,7 +58,7 @@ impl Places {
     /// # Errors
     /// When as many are taken as may be.
     pub fn take(&self, holder: Holder, kind: Kind) -> Result<Place, Error> {
-        let mut open = self.open();
+        let mut open = self.0.lock();
         let who = holder.name();
         let limit = holder.streams();
         let held = (holder, kind);
@@ -83,10 +84,6 @@ impl Places {
             places: self.clone(),
             held,
         })
-    }
-
-    fn open(&self) -> MutexGuard<'_, Open> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -119,7 +116,7 @@ impl Open {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut open = self.places.open();
+        let mut open = self.places.0.lock();
         *open.streams_like(&self.held.0) -= usize::from(self.held.1 == Kind::Stream);
         if let Some(by_holder) = open.by_holder.get_mut(&self.held) {
             *by_holder -= 1;
@@ -151,7 +148,7 @@ mod tests {
         calls.pop();
         assert!(places.take(one(), Kind::Call).is_ok());
         drop(calls);
-        assert!(places.open().by_holder.is_empty());
+        assert!(places.0.lock().by_holder.is_empty());
     }
 
     #[test]
@@ -193,6 +190,6 @@ mod tests {
         let key = Holder::Key(ApiKeyId::from("key_1"));
         assert!(places.take(key, Kind::Stream).is_ok());
         drop(streams);
-        assert!(places.open().by_holder.is_empty());
+        assert!(places.0.lock().by_holder.is_empty());
     }
 }

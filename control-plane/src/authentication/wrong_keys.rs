@@ -4,12 +4,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kanat_model::Error;
 use kanat_store::{Store, api_key};
 use kanat_telemetry::metrics;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Wrong keys of one address that are judged one by one within 3 s.
@@ -79,7 +80,7 @@ impl WrongKeys {
     /// Begins to judge a key of `address`; none when too many of its keys were wrong.
     pub fn begin(&self, address: IpAddr) -> Option<Judgement> {
         let stretch = self.stretch();
-        let mut counted = self.counted();
+        let mut counted = self.0.counted.lock();
         if !counted.addresses.contains_key(&address) && counted.addresses.len() >= MAX_ADDRESSES {
             // Once a stretch: it looks at all of them.
             if counted.swept_in != Some(stretch) {
@@ -126,7 +127,7 @@ impl WrongKeys {
     /// Notes that a key of `address` was refused because too many were wrong before it.
     pub fn refused(&self, address: IpAddr) {
         metrics().api_keys_refused.count("limited");
-        let mut counted = self.counted();
+        let mut counted = self.0.counted.lock();
         if counted
             .warned_at
             .is_some_and(|at| at.elapsed() < WARNING_INTERVAL)
@@ -143,13 +144,6 @@ impl WrongKeys {
 
     fn stretch(&self) -> u64 {
         u64::try_from(self.0.since.elapsed().as_millis() / STRETCH.as_millis()).unwrap_or(u64::MAX)
-    }
-
-    fn counted(&self) -> MutexGuard<'_, Counters> {
-        self.0
-            .counted
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -169,7 +163,7 @@ impl Recent {
 impl Judgement {
     /// Ends with a key that is right.
     pub fn right(self) {
-        let mut counted = self.keys.counted();
+        let mut counted = self.keys.0.counted.lock();
         let Some(recent) = counted.addresses.get_mut(&self.address) else {
             return;
         };
@@ -239,6 +233,6 @@ mod tests {
         }
         tokio::time::advance(Duration::from_secs(4)).await;
         assert!(keys.begin(address(20_000)).is_some());
-        assert_eq!(keys.counted().addresses.len(), 1);
+        assert_eq!(keys.0.counted.lock().addresses.len(), 1);
     }
 }

@@ -2,34 +2,24 @@
 
 use kanat_auth::Permission;
 use kanat_proto::v1 as wire;
-use kanat_proto::v1::account_service_server::AccountService;
-use tonic::{Request, Response, Status};
 
-use super::{Api, caller, status};
 use crate::app::account;
 
-#[tonic::async_trait]
-impl AccountService for Api {
-    async fn get_me(
-        &self,
-        request: Request<wire::GetMeRequest>,
-    ) -> Result<Response<wire::Me>, Status> {
-        let caller = caller(&request)?;
-        let account::Place {
-            account,
-            environment,
-        } = account::place(&self.app, &caller)
-            .await
-            .map_err(status::of)?;
+service! {
+    account_service_server::AccountService;
+
+    get_me(call, _request: GetMeRequest) -> Me {
+        let account::Place { account, environment } = account::place(&call).await?;
+        let caller = call.caller;
         let allowed = Permission::ALL
             .into_iter()
             .filter(|permission| caller.role.allows(*permission));
-        Ok(Response::new(wire::Me {
+        Ok(wire::Me {
             r#type: "api_key".to_owned(),
-            id: caller.key_id.to_string(),
-            name: caller.name.clone(),
+            id: caller.key_id.into_string(),
+            name: caller.name,
             email: None,
-            role: caller.role.as_str().to_owned(),
+            role: caller.role.to_string(),
             account: Some(wire::Reference {
                 id: account.id.into_string(),
                 name: account.name,
@@ -41,6 +31,6 @@ impl AccountService for Api {
             permissions: allowed
                 .map(|permission| permission.as_str().to_owned())
                 .collect(),
-        }))
+        })
     }
 }

@@ -4,112 +4,81 @@ mod accept;
 mod convert;
 
 use futures::StreamExt;
+use kanat_model::Error;
 use kanat_model::id::{BatchJobId, FlowId};
 use kanat_proto::v1 as wire;
-use kanat_proto::v1::batch_job_service_server::BatchJobService;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{Api, caller, page, respond};
-use crate::app::batch_job;
+use super::{header, page, respond};
+use crate::app::{Call, batch_job};
 
-#[tonic::async_trait]
-impl BatchJobService for Api {
-    async fn create_batch_job(
-        &self,
-        request: Request<Streaming<wire::CreateBatchJobRequest>>,
-    ) -> Result<Response<wire::BatchJob>, Status> {
-        let caller = caller(&request)?;
-        let pieces = request
-            .into_inner()
-            .map(|message| message.map(convert::piece).map_err(convert::broken));
-        let job = batch_job::create(&self.app, &caller, pieces).await;
-        respond(job.map(convert::job))
-    }
-
-    async fn list_batch_jobs(
-        &self,
-        request: Request<wire::ListBatchJobsRequest>,
-    ) -> Result<Response<wire::ListBatchJobsResponse>, Status> {
-        let caller = caller(&request)?;
-        let wire::ListBatchJobsRequest {
-            flow_id,
-            limit,
-            offset,
-        } = request.into_inner();
-        let flow = flow_id.map(FlowId::from);
-        let found = batch_job::list(
-            &self.app,
-            &caller,
-            flow.as_ref(),
-            page::asked(limit, offset)?,
-        )
-        .await;
-        let (data, pagination) = page::convert(found, convert::job)?;
-        Ok(Response::new(wire::ListBatchJobsResponse {
-            data,
-            pagination,
-        }))
-    }
-
-    async fn get_batch_job(
-        &self,
-        request: Request<wire::GetBatchJobRequest>,
-    ) -> Result<Response<wire::BatchJob>, Status> {
-        let caller = caller(&request)?;
-        let id = BatchJobId::from(request.into_inner().id);
-        let job = batch_job::get(&self.app, &caller, &id).await;
-        respond(job.map(convert::job))
-    }
-
-    async fn list_batch_job_errors(
-        &self,
-        request: Request<wire::ListBatchJobErrorsRequest>,
-    ) -> Result<Response<wire::ListBatchJobErrorsResponse>, Status> {
-        let caller = caller(&request)?;
-        let as_csv = wants_csv(&request);
-        let wire::ListBatchJobErrorsRequest { id, limit, offset } = request.into_inner();
-        let id = BatchJobId::from(id);
-        if as_csv {
-            let csv = batch_job::errors_csv(&self.app, &caller, &id).await;
-            return respond(csv.map(|csv| wire::ListBatchJobErrorsResponse {
-                csv: Some(csv),
-                ..Default::default()
-            }));
+service! {
+    batch_job_service_server::BatchJobService
+    impl {
+        async fn create_batch_job(
+            &self,
+            request: Request<Streaming<wire::CreateBatchJobRequest>>,
+        ) -> Result<Response<wire::BatchJob>, Status> {
+            let (call, pieces) = self.accept(request)?;
+            let pieces = pieces
+                .map(|message| message.map(convert::piece).map_err(convert::broken));
+            respond(batch_job::create(&call, pieces).await.map(convert::job))
         }
-        let found = batch_job::errors(&self.app, &caller, &id, page::asked(limit, offset)?).await;
-        let (data, pagination) = page::convert(found, convert::error)?;
-        Ok(Response::new(wire::ListBatchJobErrorsResponse {
-            data,
-            pagination,
-            csv: None,
-        }))
+
+        async fn list_batch_job_errors(
+            &self,
+            request: Request<wire::ListBatchJobErrorsRequest>,
+        ) -> Result<Response<wire::ListBatchJobErrorsResponse>, Status> {
+            let as_csv = header(&request, "accept").is_some_and(accept::prefers_csv);
+            let (call, request) = self.accept(request)?;
+            respond(if as_csv {
+                csv_of_errors(&call, &request.id.into()).await
+            } else {
+                page_of_errors(&call, request).await
+            })
+        }
+    };
+
+    list_batch_jobs(call, request: ListBatchJobsRequest) -> ListBatchJobsResponse {
+        let flow = request.flow_id.map(FlowId::from);
+        let page = page::asked(request.limit, request.offset)?;
+        let found = batch_job::list(&call, flow.as_ref(), page).await?;
+        Ok(page::answer(found, convert::job))
     }
 
-    async fn retry_batch_job(
-        &self,
-        request: Request<wire::RetryBatchJobRequest>,
-    ) -> Result<Response<wire::BatchJob>, Status> {
-        let caller = caller(&request)?;
-        let id = BatchJobId::from(request.into_inner().id);
-        let job = batch_job::retry(&self.app, &caller, &id).await;
-        respond(job.map(convert::job))
+    get_batch_job(call, request: GetBatchJobRequest) -> BatchJob {
+        batch_job::get(&call, &request.id.into()).await.map(convert::job)
     }
 
-    async fn cancel_batch_job(
-        &self,
-        request: Request<wire::CancelBatchJobRequest>,
-    ) -> Result<Response<wire::BatchJob>, Status> {
-        let caller = caller(&request)?;
-        let id = BatchJobId::from(request.into_inner().id);
-        let job = batch_job::cancel(&self.app, &caller, &id).await;
-        respond(job.map(convert::job))
+    retry_batch_job(call, request: RetryBatchJobRequest) -> BatchJob {
+        batch_job::retry(&call, &request.id.into()).await.map(convert::job)
+    }
+
+    cancel_batch_job(call, request: CancelBatchJobRequest) -> BatchJob {
+        batch_job::cancel(&call, &request.id.into()).await.map(convert::job)
     }
 }
 
-fn wants_csv<T>(request: &Request<T>) -> bool {
-    request
-        .metadata()
-        .get("accept")
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(accept::prefers_csv)
+async fn csv_of_errors(
+    call: &Call,
+    id: &BatchJobId,
+) -> Result<wire::ListBatchJobErrorsResponse, Error> {
+    Ok(wire::ListBatchJobErrorsResponse {
+        csv: Some(batch_job::errors_csv(call, id).await?),
+        ..Default::default()
+    })
+}
+
+async fn page_of_errors(
+    call: &Call,
+    request: wire::ListBatchJobErrorsRequest,
+) -> Result<wire::ListBatchJobErrorsResponse, Error> {
+    let page = page::asked(request.limit, request.offset)?;
+    let found = batch_job::errors(call, &request.id.into(), page).await?;
+    let (data, pagination) = page::convert(found, convert::error);
+    Ok(wire::ListBatchJobErrorsResponse {
+        data,
+        pagination,
+        csv: None,
+    })
 }

@@ -21,9 +21,22 @@ pub fn check(names: &[String], optional: &[&str]) -> Result<(), Error> {
     }
 }
 
-/// Returns the text that an update sets: an empty one takes the former away, and none leaves it.
-pub fn text(given: Option<String>, clear: &[String], name: &str) -> Option<String> {
-    given.or_else(|| is_cleared(clear, name).then(String::new))
+/// Sets the texts that are to be taken away, and were not given, to empty ones. A text that stays
+/// none is left as it is.
+///
+/// # Errors
+/// The first name of another field than `texts`.
+pub fn texts<const N: usize>(
+    names: &[String],
+    texts: [(&str, &mut Option<String>); N],
+) -> Result<(), Error> {
+    check(names, &texts.each_ref().map(|(name, _)| *name))?;
+    for (name, text) in texts {
+        if text.is_none() && is_cleared(names, name) {
+            *text = Some(String::new());
+        }
+    }
+    Ok(())
 }
 
 /// Returns the change that an update makes of a number.

@@ -2,253 +2,151 @@
 
 mod convert;
 
+use kanat_model::id::InstanceId;
 use kanat_proto::v1 as wire;
-use kanat_proto::v1::connector_service_server::ConnectorService;
 use kanat_store::connector_instance::Filter;
 use tonic::{Request, Response, Status};
 
-use super::{Api, caller, if_match, page, respond, respond_changed, status, try_respond_changed};
+use super::{page, respond};
 use crate::app::connector::{self, oauth};
 use crate::app::flow;
 
-#[tonic::async_trait]
-impl ConnectorService for Api {
-    async fn list_catalog_entries(
-        &self,
-        request: Request<wire::ListCatalogEntriesRequest>,
-    ) -> Result<Response<wire::ListCatalogEntriesResponse>, Status> {
-        let wire::ListCatalogEntriesRequest {
-            category,
-            search,
-            limit,
-            offset,
-        } = request.into_inner();
-        let page = page::asked(limit, offset)?;
-        let found = connector::catalog(category.as_deref(), &search.unwrap_or_default());
-        let (data, pagination) =
-            page::convert(found.map(|found| page::cut(found, page)), convert::entry)?;
-        Ok(Response::new(wire::ListCatalogEntriesResponse {
-            data,
-            pagination,
-        }))
+service! {
+    connector_service_server::ConnectorService
+    impl {
+        async fn receive_o_auth_callback(
+            &self,
+            request: Request<wire::CompleteOAuthRequest>,
+        ) -> Result<Response<wire::CompleteOAuthResponse>, Status> {
+            let callback = convert::callback(request.into_inner());
+            let completed = oauth::complete(&self.app, None, callback).await;
+            respond(completed.map(|completed| completed.map(convert::completed)))
+        }
+    };
+
+    list_catalog_entries(_call, request: ListCatalogEntriesRequest) -> ListCatalogEntriesResponse {
+        let page = page::asked(request.limit, request.offset)?;
+        let search = request.search.unwrap_or_default();
+        let found = connector::catalog(request.category.as_deref(), &search)?;
+        Ok(page::answer(page::cut(found, page), convert::entry))
     }
 
-    async fn get_catalog_entry(
-        &self,
-        request: Request<wire::GetCatalogEntryRequest>,
-    ) -> Result<Response<wire::CatalogEntry>, Status> {
-        let entry = connector::catalog_entry(&request.into_inner().catalog_id);
-        respond(entry.map(convert::entry))
+    get_catalog_entry(_call, request: GetCatalogEntryRequest) -> CatalogEntry {
+        connector::catalog_entry(&request.catalog_id).map(convert::entry)
     }
 
-    async fn list_catalog_actions(
-        &self,
-        request: Request<wire::ListCatalogActionsRequest>,
-    ) -> Result<Response<wire::ListCatalogActionsResponse>, Status> {
-        let wire::ListCatalogActionsRequest {
-            catalog_id,
-            limit,
-            offset,
-        } = request.into_inner();
-        let page = page::asked(limit, offset)?;
-        let found = connector::catalog_entry(&catalog_id)
-            .map(|entry| page::cut(entry.actions.iter().collect(), page));
-        let (data, pagination) = page::convert(found, convert::action)?;
-        Ok(Response::new(wire::ListCatalogActionsResponse {
-            data,
-            pagination,
-        }))
+    list_catalog_actions(_call, request: ListCatalogActionsRequest) -> ListCatalogActionsResponse {
+        let page = page::asked(request.limit, request.offset)?;
+        let entry = connector::catalog_entry(&request.catalog_id)?;
+        Ok(page::answer(page::cut(entry.actions.iter().collect(), page), convert::action))
     }
 
-    async fn get_catalog_action(
-        &self,
-        request: Request<wire::GetCatalogActionRequest>,
-    ) -> Result<Response<wire::CatalogAction>, Status> {
-        let wire::GetCatalogActionRequest { catalog_id, slug } = request.into_inner();
-        let action = connector::catalog_action(&catalog_id, &slug);
-        respond(action.map(convert::action))
+    get_catalog_action(_call, request: GetCatalogActionRequest) -> CatalogAction {
+        connector::catalog_action(&request.catalog_id, &request.slug).map(convert::action)
     }
 
-    async fn create_connector_instance(
-        &self,
-        request: Request<wire::CreateConnectorInstanceRequest>,
-    ) -> Result<Response<wire::ConnectorInstance>, Status> {
-        let caller = caller(&request)?;
-        let new = convert::new(request.into_inner()).map_err(status::of)?;
-        let named = new.config.clone();
-        let made = connector::create(&self.app, &caller, new).await;
-        let mut response = try_respond_changed(made, |made| convert::instance(&self.app, made))?;
-        response.get_mut().warnings = convert::unsent(&named, response.get_ref());
-        Ok(response)
+    create_connector_instance(
+        call,
+        request: CreateConnectorInstanceRequest
+    ) -> ConnectorInstance {
+        let new = convert::new(request)?;
+        let given = new.config.clone();
+        let made = connector::create(&call, new).await?;
+        made.try_map(|made| {
+            let mut shown = convert::instance(&call.app, made)?;
+            shown.warnings = convert::unsent(&given, &shown);
+            Ok(shown)
+        })
     }
 
-    async fn list_connector_instances(
-        &self,
-        request: Request<wire::ListConnectorInstancesRequest>,
-    ) -> Result<Response<wire::ListConnectorInstancesResponse>, Status> {
-        let caller = caller(&request)?;
-        let wire::ListConnectorInstancesRequest {
-            catalog_id,
-            search,
-            limit,
-            offset,
-        } = request.into_inner();
+    list_connector_instances(
+        call,
+        request: ListConnectorInstancesRequest
+    ) -> ListConnectorInstancesResponse {
         let filter = Filter {
-            catalog_id: catalog_id.unwrap_or_default(),
-            search: search.unwrap_or_default(),
+            catalog_id: request.catalog_id.unwrap_or_default(),
+            search: request.search.unwrap_or_default(),
         };
-        let found = connector::list(&self.app, &caller, &filter, page::asked(limit, offset)?).await;
-        let (data, pagination) =
-            page::try_convert(found, |instance| convert::instance(&self.app, instance))?;
-        Ok(Response::new(wire::ListConnectorInstancesResponse {
-            data,
-            pagination,
-        }))
+        let page = page::asked(request.limit, request.offset)?;
+        let found = connector::list(&call, &filter, page).await?;
+        page::try_answer(found, |instance| convert::instance(&call.app, instance))
     }
 
-    async fn get_connector_instance(
-        &self,
-        request: Request<wire::GetConnectorInstanceRequest>,
-    ) -> Result<Response<wire::ConnectorInstance>, Status> {
-        let caller = caller(&request)?;
-        let id = request.into_inner().id.into();
-        let found = connector::get(&self.app, &caller, &id).await;
-        respond(found.and_then(|found| convert::instance(&self.app, found)))
+    get_connector_instance(call, request: GetConnectorInstanceRequest) -> ConnectorInstance {
+        let found = connector::get(&call, &request.id.into()).await?;
+        convert::instance(&call.app, found)
     }
 
-    async fn update_connector_instance(
-        &self,
-        request: Request<wire::UpdateConnectorInstanceRequest>,
-    ) -> Result<Response<wire::ConnectorInstance>, Status> {
-        let caller = caller(&request)?;
-        let if_match = if_match(&request);
-        let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
+    update_connector_instance(
+        call,
+        request: UpdateConnectorInstanceRequest
+    ) -> ConnectorInstance {
+        let (id, update) = convert::update(request)?;
         let given = update.config.clone();
         let is_named = update.name.is_some();
-        let updated = connector::update(&self.app, &caller, &id, update, &if_match).await;
-        let mut response =
-            try_respond_changed(updated, |updated| convert::instance(&self.app, updated))?;
-        let mut warnings = std::mem::take(&mut response.get_mut().warnings);
+        let updated = connector::update(&call, &id, update).await?;
+        let mut updated = updated.try_map(|updated| convert::instance(&call.app, updated))?;
+        let shown = &mut updated.value;
         if let Some(given) = given {
-            warnings.extend(convert::unsent(&given, response.get_ref()));
-            warnings.extend(
-                flow::shut_out(&self.app, &caller, &id)
-                    .await
-                    .map_err(status::of)?,
-            );
+            let unsent = convert::unsent(&given, shown);
+            shown.warnings.extend(unsent);
+            shown.warnings.extend(flow::shut_out(&call, &id).await?);
         }
         if is_named {
-            warnings.extend(
-                flow::misnamed(&self.app, &caller, &id)
-                    .await
-                    .map_err(status::of)?,
-            );
+            shown.warnings.extend(flow::misnamed(&call, &id).await?);
         }
-        response.get_mut().warnings = warnings;
-        Ok(response)
+        Ok(updated)
     }
 
-    async fn delete_connector_instance(
-        &self,
-        request: Request<wire::DeleteConnectorInstanceRequest>,
-    ) -> Result<Response<wire::DeleteConnectorInstanceResponse>, Status> {
-        let caller = caller(&request)?;
-        let if_match = if_match(&request);
-        let id = request.into_inner().id.into();
-        let deleted = connector::delete(&self.app, &caller, &id, &if_match).await;
-        respond_changed(deleted, |()| wire::DeleteConnectorInstanceResponse {})
+    delete_connector_instance(
+        call,
+        request: DeleteConnectorInstanceRequest
+    ) -> DeleteConnectorInstanceResponse {
+        let deleted = connector::delete(&call, &request.id.into()).await?;
+        Ok(deleted.map(|()| wire::DeleteConnectorInstanceResponse {}))
     }
 
-    async fn test_connector_instance(
-        &self,
-        request: Request<wire::TestConnectorInstanceRequest>,
-    ) -> Result<Response<wire::TestConnectorInstanceResponse>, Status> {
-        let caller = caller(&request)?;
-        let id = request.into_inner().id.into();
-        let tested = connector::test(&self.app, &caller, &id).await;
-        respond(tested.map(convert::tested))
+    test_connector_instance(
+        call,
+        request: TestConnectorInstanceRequest
+    ) -> TestConnectorInstanceResponse {
+        connector::test(&call, &request.id.into()).await.map(convert::tested)
     }
 
-    async fn get_connector_health(
-        &self,
-        request: Request<wire::GetConnectorHealthRequest>,
-    ) -> Result<Response<wire::GetConnectorHealthResponse>, Status> {
-        let caller = caller(&request)?;
-        let wire::GetConnectorHealthRequest { id, limit, offset } = request.into_inner();
-        let found =
-            connector::health::get(&self.app, &caller, &id.into(), page::asked(limit, offset)?)
-                .await;
-        let (health, changes) = found.map_err(status::of)?;
-        let changes = page::convert(Ok(changes), convert::health_change)?;
-        Ok(Response::new(convert::health_and_changes(
-            health.as_ref(),
-            changes,
-        )))
+    get_connector_health(call, request: GetConnectorHealthRequest) -> GetConnectorHealthResponse {
+        let page = page::asked(request.limit, request.offset)?;
+        let id = InstanceId::from(request.id);
+        let (health, changes) = connector::health::get(&call, &id, page).await?;
+        let changes = page::convert(changes, convert::health_change);
+        Ok(convert::health_and_changes(health.as_ref(), changes))
     }
 
-    async fn list_endpoint_schemas(
-        &self,
-        request: Request<wire::ListEndpointSchemasRequest>,
-    ) -> Result<Response<wire::ListEndpointSchemasResponse>, Status> {
-        let caller = caller(&request)?;
-        let wire::ListEndpointSchemasRequest { id, limit, offset } = request.into_inner();
-        let found =
-            connector::schemas::list(&self.app, &caller, &id.into(), page::asked(limit, offset)?)
-                .await;
-        let (data, pagination) = page::convert(found, convert::endpoint_schema)?;
-        Ok(Response::new(wire::ListEndpointSchemasResponse {
-            data,
-            pagination,
-        }))
+    list_endpoint_schemas(
+        call,
+        request: ListEndpointSchemasRequest
+    ) -> ListEndpointSchemasResponse {
+        let page = page::asked(request.limit, request.offset)?;
+        let found = connector::schemas::list(&call, &request.id.into(), page).await?;
+        Ok(page::answer(found, convert::endpoint_schema))
     }
 
-    async fn check_endpoint_schemas(
-        &self,
-        request: Request<wire::CheckEndpointSchemasRequest>,
-    ) -> Result<Response<wire::CheckEndpointSchemasResponse>, Status> {
-        let caller = caller(&request)?;
-        let id = request.into_inner().id.into();
-        let found = connector::schemas::check(&self.app, &caller, &id).await;
-        respond(found.map(|(at, found)| convert::checked(at, found)))
+    check_endpoint_schemas(
+        call,
+        request: CheckEndpointSchemasRequest
+    ) -> CheckEndpointSchemasResponse {
+        let (at, found) = connector::schemas::check(&call, &request.id.into()).await?;
+        Ok(convert::checked(at, found))
     }
 
-    async fn start_o_auth(
-        &self,
-        request: Request<wire::StartOAuthRequest>,
-    ) -> Result<Response<wire::StartOAuthResponse>, Status> {
-        let caller = caller(&request)?;
-        let wire::StartOAuthRequest {
-            catalog_id,
-            instance_name,
-            redirect_uri,
-        } = request.into_inner();
-        let started = oauth::start(
-            &self.app,
-            &caller,
-            &catalog_id,
-            &instance_name,
-            redirect_uri,
-        )
-        .await;
-        respond(started.map(convert::started))
+    start_o_auth(call, request: StartOAuthRequest) -> StartOAuthResponse {
+        let wire::StartOAuthRequest { catalog_id, instance_name, redirect_uri } = request;
+        let started = oauth::start(&call, &catalog_id, &instance_name, redirect_uri).await;
+        started.map(convert::started)
     }
 
-    async fn complete_o_auth(
-        &self,
-        request: Request<wire::CompleteOAuthRequest>,
-    ) -> Result<Response<wire::CompleteOAuthResponse>, Status> {
-        let caller = caller(&request)?;
-        let callback = convert::callback(request.into_inner());
-        let completed = oauth::complete(&self.app, Some(&caller), callback).await;
-        respond_changed(completed, convert::completed)
-    }
-
-    async fn receive_o_auth_callback(
-        &self,
-        request: Request<wire::CompleteOAuthRequest>,
-    ) -> Result<Response<wire::CompleteOAuthResponse>, Status> {
-        let callback = convert::callback(request.into_inner());
-        let completed = oauth::complete(&self.app, None, callback).await;
-        respond_changed(completed, convert::completed)
+    complete_o_auth(call, request: CompleteOAuthRequest) -> CompleteOAuthResponse {
+        let callback = convert::callback(request);
+        let completed = oauth::complete(&call.app, Some(&call.caller), callback).await?;
+        Ok(completed.map(convert::completed))
     }
 }

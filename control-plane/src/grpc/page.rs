@@ -1,51 +1,95 @@
 //! Pages of lists on the wire.
 
-use kanat_model::Error;
 use kanat_model::page::{ListPage, Page};
-use kanat_proto::v1::Pagination;
-use tonic::Status;
-
-use super::status;
+use kanat_model::{Error, saturated};
+use kanat_proto::v1::{self, Pagination};
 
 /// Returns the part of a list that a request asks for: 50 from the start unless it says otherwise,
 /// at most 500.
 ///
 /// # Errors
 ///
-/// `INVALID_ARGUMENT` for a limit of 0.
-pub fn asked(limit: Option<u32>, offset: Option<u32>) -> Result<Page, Status> {
+/// The limit is 0.
+pub fn asked(limit: Option<u32>, offset: Option<u32>) -> Result<Page, Error> {
     if limit == Some(0) {
         let problem = format!(
             "a page has at least one item; leave it out for {}",
             Page::DEFAULT_LIMIT
         );
-        return Err(status::of(Error::field("limit", problem)));
+        return Err(Error::field("limit", problem));
     }
     Ok(Page::new(limit, offset))
 }
 
-/// Converts the items of a page, and returns the place of the page in the whole list.
-pub fn convert<T, M>(
-    result: Result<ListPage<T>, Error>,
-    mut item: impl FnMut(T) -> M,
-) -> Result<(Vec<M>, Option<Pagination>), Status> {
-    try_convert(result, |value| Ok(item(value)))
+/// Message that is listed in pages.
+pub trait ListItem: Sized {
+    /// Answer that is a page of the list, and nothing else.
+    type Answer;
+
+    fn answer(data: Vec<Self>, pagination: Option<Pagination>) -> Self::Answer;
 }
 
-/// Converts the items of a page, of which one may be unreadable.
-pub fn try_convert<T, M>(
-    result: Result<ListPage<T>, Error>,
+macro_rules! list_items {
+    ($($item:ident in $answer:ident,)*) => {$(
+        impl ListItem for v1::$item {
+            type Answer = v1::$answer;
+
+            fn answer(data: Vec<Self>, pagination: Option<Pagination>) -> Self::Answer {
+                v1::$answer { data, pagination }
+            }
+        }
+    )*};
+}
+
+list_items! {
+    Adapter in ListAdaptersResponse,
+    AdapterTemplate in ListAdapterTemplatesResponse,
+    ApiKey in ListApiKeysResponse,
+    BatchJob in ListBatchJobsResponse,
+    CatalogAction in ListCatalogActionsResponse,
+    CatalogEntry in ListCatalogEntriesResponse,
+    ConnectorInstance in ListConnectorInstancesResponse,
+    ConsumerKey in ListConsumerKeysResponse,
+    EndpointSchema in ListEndpointSchemasResponse,
+    Environment in ListEnvironmentsResponse,
+    Flow in ListFlowsResponse,
+    FlowVersion in ListFlowVersionsResponse,
+    LookupTable in ListLookupTablesResponse,
+    Node in ListNodesResponse,
+    Policy in ListPoliciesResponse,
+    PublishedApi in ListPublishedApisResponse,
+    PublishedApiVersion in ListPublishedApiVersionsResponse,
+    Schedule in ListSchedulesResponse,
+}
+
+/// Answers with the items of a page, converted.
+pub fn answer<T, M: ListItem>(found: ListPage<T>, item: impl FnMut(T) -> M) -> M::Answer {
+    let (data, pagination) = convert(found, item);
+    M::answer(data, pagination)
+}
+
+/// Answers with the items of a page, of which one may be unreadable.
+pub fn try_answer<T, M: ListItem>(
+    found: ListPage<T>,
     item: impl FnMut(T) -> Result<M, Error>,
-) -> Result<(Vec<M>, Option<Pagination>), Status> {
-    let paged = result.map_err(status::of)?;
-    let pagination = pagination(paged.page, paged.total);
-    let items = paged.items.into_iter().map(item).collect::<Result<_, _>>();
-    Ok((items.map_err(status::of)?, Some(pagination)))
+) -> Result<M::Answer, Error> {
+    let (data, pagination) = convert(found, item);
+    let data = data.into_iter().collect::<Result<_, _>>()?;
+    Ok(M::answer(data, pagination))
+}
+
+/// Converts the items of a page, and returns the place of the page in the whole list.
+pub fn convert<T, M>(found: ListPage<T>, item: impl FnMut(T) -> M) -> (Vec<M>, Option<Pagination>) {
+    let pagination = pagination(found.page, found.total);
+    (
+        found.items.into_iter().map(item).collect(),
+        Some(pagination),
+    )
 }
 
 pub fn pagination(page: Page, total: u64) -> Pagination {
     Pagination {
-        total: u32::try_from(total).unwrap_or(u32::MAX),
+        total: saturated(total),
         limit: page.limit,
         offset: page.offset,
         next_cursor: None,

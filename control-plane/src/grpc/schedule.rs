@@ -2,83 +2,39 @@
 
 mod convert;
 
-use kanat_model::id::FlowId;
+use kanat_model::id::{FlowId, MessageId};
 use kanat_proto::v1 as wire;
-use kanat_proto::v1::schedule_service_server::ScheduleService;
-use tonic::{Request, Response, Status};
 
-use super::{Api, caller, if_match, page, respond, trace_context};
+use super::page;
 use crate::app::schedule;
 
-#[tonic::async_trait]
-impl ScheduleService for Api {
-    async fn list_schedules(
-        &self,
-        request: Request<wire::ListSchedulesRequest>,
-    ) -> Result<Response<wire::ListSchedulesResponse>, Status> {
-        let caller = caller(&request)?;
-        let wire::ListSchedulesRequest {
-            flow_id,
-            limit,
-            offset,
-        } = request.into_inner();
-        let flow = flow_id.map(FlowId::from);
-        let found = schedule::list(
-            &self.app,
-            &caller,
-            flow.as_ref(),
-            page::asked(limit, offset)?,
-        )
-        .await;
-        let (data, pagination) = page::convert(found, convert::schedule)?;
-        Ok(Response::new(wire::ListSchedulesResponse {
-            data,
-            pagination,
-        }))
+service! {
+    schedule_service_server::ScheduleService;
+
+    list_schedules(call, request: ListSchedulesRequest) -> ListSchedulesResponse {
+        let flow = request.flow_id.map(FlowId::from);
+        let page = page::asked(request.limit, request.offset)?;
+        let found = schedule::list(&call, flow.as_ref(), page).await?;
+        Ok(page::answer(found, convert::schedule))
     }
 
-    async fn get_schedule(
-        &self,
-        request: Request<wire::GetScheduleRequest>,
-    ) -> Result<Response<wire::Schedule>, Status> {
-        let caller = caller(&request)?;
-        let id = request.into_inner().id.into();
-        let found = schedule::get(&self.app, &caller, &id).await;
-        respond(found.map(convert::details))
+    get_schedule(call, request: GetScheduleRequest) -> Schedule {
+        schedule::get(&call, &request.id.into()).await.map(convert::details)
     }
 
-    async fn update_schedule(
-        &self,
-        request: Request<wire::UpdateScheduleRequest>,
-    ) -> Result<Response<wire::Schedule>, Status> {
-        let caller = caller(&request)?;
-        let if_match = if_match(&request);
-        let (id, update) = convert::update(request.into_inner());
-        let updated = schedule::update(&self.app, &caller, &id, update, &if_match).await;
-        respond(updated.map(convert::details))
+    update_schedule(call, request: UpdateScheduleRequest) -> Schedule {
+        let (id, update) = convert::update(request);
+        schedule::update(&call, &id, update).await.map(convert::details)
     }
 
-    async fn trigger_schedule(
-        &self,
-        request: Request<wire::TriggerScheduleRequest>,
-    ) -> Result<Response<wire::TriggerScheduleResponse>, Status> {
-        let caller = caller(&request)?;
-        let traceparent = trace_context(&request);
-        let id = request.into_inner().id.into();
-        let message = schedule::trigger(&self.app, &caller, &id, traceparent).await;
-        respond(message.map(|message| wire::TriggerScheduleResponse {
-            message_id: message.into_string(),
-        }))
+    trigger_schedule(call, request: TriggerScheduleRequest) -> TriggerScheduleResponse {
+        let message = schedule::trigger(&call, &request.id.into()).await;
+        let message_id = message.map(MessageId::into_string)?;
+        Ok(wire::TriggerScheduleResponse { message_id })
     }
 
-    async fn preview_schedule(
-        &self,
-        request: Request<wire::PreviewScheduleRequest>,
-    ) -> Result<Response<wire::PreviewScheduleResponse>, Status> {
-        let preview = convert::preview(request.into_inner());
-        let times = schedule::preview(&preview);
-        respond(times.map(|times| wire::PreviewScheduleResponse {
-            times: convert::texts(&times),
-        }))
+    preview_schedule(_call, request: PreviewScheduleRequest) -> PreviewScheduleResponse {
+        let times = schedule::preview(&convert::preview(request))?;
+        Ok(wire::PreviewScheduleResponse { times: convert::texts(&times) })
     }
 }

@@ -2,9 +2,10 @@
 //! channels between them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kanat_model::id::EnvironmentId;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, watch};
 
 use super::feed::{Feed, Urgency};
@@ -57,7 +58,7 @@ impl Context {
 
     /// Returns the feed of an environment, and starts it on the first call.
     pub fn feed(&self, environment: &EnvironmentId) -> Arc<Feed> {
-        let mut feeds = self.feeds();
+        let mut feeds = self.feeds.lock();
         if let Some(feed) = feeds.get(environment) {
             return Arc::clone(feed);
         }
@@ -77,12 +78,13 @@ impl Context {
 
     /// Returns the feed of an environment if it was started.
     pub fn started_feed(&self, environment: &EnvironmentId) -> Option<Arc<Feed>> {
-        self.feeds().get(environment).cloned()
+        self.feeds.lock().get(environment).cloned()
     }
 
     /// Returns the current sets of all feeds, in no order.
     pub fn sets(&self) -> Vec<(EnvironmentId, Arc<PlanSet>)> {
-        self.feeds()
+        self.feeds
+            .lock()
             .iter()
             .filter_map(|(id, feed)| Some((id.clone(), feed.state().set?)))
             .collect()
@@ -111,9 +113,5 @@ impl Context {
             set.encoded();
         });
         let _ = encoding.await;
-    }
-
-    fn feeds(&self) -> MutexGuard<'_, HashMap<EnvironmentId, Arc<Feed>>> {
-        self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,13 +1,13 @@
 //! State of the nodes: connections, applied versions, refused resources, load.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, EnvironmentId, EpochId, NodeId};
 use kanat_plan_stream::SetHash;
 use kanat_store::node as saved;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -268,7 +268,7 @@ impl Nodes {
     ) -> Result<Registration<'_>, IdInUse> {
         let id = node.id.clone();
         let oldest = Timestamp::now().before(LISTED);
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         known.retain(|_, k| k.node.status != Status::Disconnected || k.node.last_seen > oldest);
         let is_taken = known.get(&id).is_some_and(|former| {
             let is_held = former.node.status != Status::Disconnected || former.grant.is_own();
@@ -302,25 +302,26 @@ impl Nodes {
     /// Asks a node to drain, if it is connected here. A node that is connected to another control
     /// plane is asked by that one.
     pub fn drain(&self, id: &NodeId, within: Duration) {
-        if let Some(known) = self.lock().get(id) {
+        if let Some(known) = self.known.lock().get(id) {
             known.drain.send_replace(Some(within));
         }
     }
 
     /// Returns every node, connected ones first, then by id.
     pub fn list(&self) -> Vec<Node> {
-        let mut nodes: Vec<_> = self.lock().values().map(|k| k.node.clone()).collect();
+        let mut nodes: Vec<_> = self.known.lock().values().map(|k| k.node.clone()).collect();
         nodes.sort_by_key(|node| node.status == Status::Disconnected);
         nodes
     }
 
     pub fn get(&self, id: &NodeId) -> Option<Node> {
-        self.lock().get(id).map(|known| known.node.clone())
+        self.known.lock().get(id).map(|known| known.node.clone())
     }
 
     /// Returns whether every connected node that serves `environment` has applied `change`.
     pub fn applied(&self, environment: &EnvironmentId, change: &Version) -> bool {
-        self.lock()
+        self.known
+            .lock()
             .values()
             .all(|known| known.node.has_applied(environment, change))
     }
@@ -329,16 +330,12 @@ impl Nodes {
     pub fn watch(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeId, NodeEntry>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Registration<'_> {
     /// Changes the state of the node, unless another session has replaced this one.
     pub fn update(&self, change: impl FnOnce(&mut Node)) {
-        if let Some(known) = self.nodes.lock().get_mut(&self.id)
+        if let Some(known) = self.nodes.known.lock().get_mut(&self.id)
             && !self.session.is_cancelled()
         {
             change(&mut known.node);

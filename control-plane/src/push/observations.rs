@@ -1,11 +1,11 @@
 //! Observations of connectors that nodes report, and questions for what they have not reported yet.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kanat_model::id::NodeId;
 use kanat_proto::node::v1::ObservedConnector;
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
@@ -60,10 +60,7 @@ impl Observations {
 
     /// Returns the other end of the queue; `None` from the second call on.
     pub fn take_receiver(&self) -> Option<mpsc::Receiver<Observation>> {
-        self.receiver
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        self.receiver.lock().take()
     }
 
     /// Returns a receiver of the numbers of questions.

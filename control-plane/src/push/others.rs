@@ -1,8 +1,8 @@
 //! Nodes that are connected to other control planes of the same database, by their records.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use kanat_model::Timestamp;
@@ -57,14 +57,14 @@ impl Others {
         let nodes = source
             .nodes_elsewhere(&self.own, Timestamp::now().before(MAX_RECORD_AGE))
             .await?;
-        *self.lock() = nodes.into_iter().map(Node::from_saved).collect();
+        *self.nodes.lock() = nodes.into_iter().map(Node::from_saved).collect();
         *read_at = Some(begun_at);
         Ok(())
     }
 
     /// Returns the connected nodes.
     pub fn connected(&self) -> Vec<Node> {
-        let nodes = self.lock();
+        let nodes = self.nodes.lock();
         nodes
             .iter()
             .filter(|node| node.status != Status::Disconnected)
@@ -75,12 +75,9 @@ impl Others {
     /// Returns whether every connected node that serves `environment` has applied `change`, by the
     /// records that were read last.
     pub fn applied(&self, environment: &EnvironmentId, change: &Version) -> bool {
-        self.lock()
+        self.nodes
+            .lock()
             .iter()
             .all(|node| node.has_applied(environment, change))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Node>> {
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

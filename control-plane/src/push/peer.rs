@@ -409,9 +409,7 @@ impl Push {
 fn hash_of(set: &PlanSet, exceptions: &HashMap<String, Option<Hash>>) -> SetHash {
     exceptions.iter().fold(set.hash, |hash, (id, running)| {
         let own = set.get(id).map(|entry| entry.hash);
-        own.into_iter()
-            .chain(*running)
-            .fold(hash, |hash, pair| hash.toggled(id, pair))
+        hash.replaced(id, own, *running)
     })
 }
 

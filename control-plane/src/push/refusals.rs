@@ -3,10 +3,10 @@
 //! all.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 
 use kanat_model::id::EnvironmentId;
 use kanat_plan_stream::{Hash, Schemas};
+use parking_lot::Mutex;
 
 use super::set::Entry;
 
@@ -50,7 +50,7 @@ impl Refusals {
         resource_id: &str,
         refusal: Refusal,
     ) {
-        let mut environments = self.lock();
+        let mut environments = self.environments.lock();
         let refused = environments.entry(environment.clone()).or_default();
         if generation >= refused.since {
             refused
@@ -64,7 +64,7 @@ impl Refusals {
     /// Forgets the refusals in `environment` before `generation`: a resource that a flow lacked may
     /// have come with it, or a deploy asks for another attempt.
     pub fn forget(&self, environment: &EnvironmentId, generation: u64) {
-        self.lock().insert(
+        self.environments.lock().insert(
             environment.clone(),
             EnvironmentRefusals {
                 since: generation,
@@ -81,6 +81,7 @@ impl Refusals {
         schemas: Schemas,
     ) -> Withheld<'a> {
         let resources = self
+            .environments
             .lock()
             .get(environment)
             .map(|refused| refused.resources.clone());
@@ -89,12 +90,6 @@ impl Refusals {
             schemas,
             resources: resources.unwrap_or_default(),
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<EnvironmentId, EnvironmentRefusals>> {
-        self.environments
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -9,6 +9,7 @@ use http::{Request, Response};
 use kanat_auth::key;
 use kanat_model::Secret;
 use kanat_net::Pacing;
+use kanat_net::body::IncomingBody;
 use kanat_net::tls::ClientCertificate;
 use kanat_proto::node::v1::plan_service_server::{PlanServiceServer, SERVICE_NAME};
 use subtle::ConstantTimeEq;
@@ -171,8 +172,7 @@ impl RemotePlans {
 
 impl<B> Service<Request<B>> for RemotePlans
 where
-    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
-    B::Error: Into<kanat_net::body::BoxError>,
+    B: IncomingBody + Send + 'static,
 {
     type Response = Response<Body>;
     type Error = Infallible;

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use kanat_model::Timestamp;
 use kanat_model::id::{BootId, EnvironmentId, EpochId, NodeId};
+use kanat_model::{Timestamp, saturated};
 use kanat_plan_stream::{HEARTBEAT, SILENCE, Schemas};
 use kanat_proto::node::v1::control_message::Kind as Out;
 use kanat_proto::node::v1::{
@@ -224,7 +224,7 @@ impl Session {
                 // The sender lives as long as the registration of the node.
                 Ok(()) = drain_requests.changed() => {
                     let within = drain_requests.borrow_and_update().unwrap_or_default();
-                    let deadline_seconds = u32::try_from(within.as_secs()).unwrap_or(u32::MAX);
+                    let deadline_seconds = saturated(within.as_secs());
                     self.send(Out::Drain(Drain { deadline_seconds })).await?;
                 }
                 Ok(()) = questions.changed() => {
@@ -318,6 +318,6 @@ fn welcome(epoch: EpochId, served: Vec<Environment>) -> Welcome {
     Welcome {
         epoch: epoch.into_string(),
         environments: served.into_iter().map(Environment::into_wire).collect(),
-        heartbeat_seconds: u32::try_from(HEARTBEAT.as_secs()).unwrap_or(u32::MAX),
+        heartbeat_seconds: saturated(HEARTBEAT.as_secs()),
     }
 }

@@ -2,13 +2,14 @@
 //! one generation.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use kanat_model::id::EpochId;
 use kanat_plan_stream::snapshot::EncodedSnapshot;
 use kanat_plan_stream::{Hash, Schemas, SetHash, ShardedMap, schema};
 use kanat_proto::node::v1::Resource;
+use parking_lot::Mutex;
 
 /// Resources of one environment at one generation. Neighbouring generations share the unchanged
 /// ones.
@@ -110,7 +111,7 @@ impl PlanSet {
         schemas: Schemas,
         lacking: impl Iterator<Item = &'a String>,
     ) -> Arc<Self> {
-        let mut made = self.without.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.without.lock();
         if let Some((_, set)) = made.iter().find(|(of, _)| *of == schemas) {
             return Arc::clone(set);
         }

@@ -10,6 +10,7 @@ pub mod batch_job;
 pub mod clock;
 pub mod code;
 pub mod consumer_key;
+mod count;
 pub mod csv;
 pub mod error;
 pub mod health;
@@ -29,6 +30,7 @@ pub mod flow;
 pub mod schedule;
 
 pub use code::Code;
+pub use count::saturated;
 pub use error::{Error, FieldError, ResourceRef};
 pub use health::Health;
 pub use mask::Mask;

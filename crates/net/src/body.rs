@@ -9,6 +9,11 @@ use crate::budget::NoRoom;
 /// Any cause of a broken body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
+/// A body of a request, as it comes in.
+pub trait IncomingBody: http_body::Body<Data = Bytes, Error: Into<BoxError>> {}
+
+impl<B: http_body::Body<Data = Bytes, Error: Into<BoxError>>> IncomingBody for B {}
+
 /// The body of every answer that a listener gives.
 pub type Body = UnsyncBoxBody<Bytes, BoxError>;
 

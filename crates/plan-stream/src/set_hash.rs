@@ -38,6 +38,13 @@ impl SetHash {
         Self(bytes)
     }
 
+    /// Returns the hash of the set with the content `after` of a resource in the place of `before`.
+    #[must_use]
+    pub fn replaced(self, id: &str, before: Option<Hash>, after: Option<Hash>) -> Self {
+        let pair = before.into_iter().chain(after);
+        pair.fold(self, |set, hash| set.toggled(id, hash))
+    }
+
     /// Reads the 32 bytes of the wire; `None` for any other length.
     pub fn from_slice(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kanat_model::id::FlowId;
+use parking_lot::Mutex;
 
 /// Bytes of waiting bodies, by flow and by peer.
 #[derive(Debug)]
@@ -57,10 +57,6 @@ impl Shares {
         };
         share.grow(bytes).then_some(share)
     }
-
-    fn taken(&self) -> MutexGuard<'_, BytesByHolder> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Share<'_> {
@@ -70,7 +66,7 @@ impl Share<'_> {
         let Some(more) = bytes.checked_sub(self.bytes) else {
             return true;
         };
-        let mut taken = self.shares.taken();
+        let mut taken = self.shares.taken.lock();
         let of_flow = taken
             .by_flow
             .get(self.holders.flow)
@@ -95,7 +91,7 @@ impl Share<'_> {
 
 impl Drop for Share<'_> {
     fn drop(&mut self) {
-        let mut taken = self.shares.taken();
+        let mut taken = self.shares.taken.lock();
         give_back(&mut taken.by_flow, self.holders.flow, self.bytes);
         if let Some(peer) = &self.holders.peer {
             give_back(&mut taken.by_peer, peer, self.bytes);
@@ -143,7 +139,7 @@ mod tests {
                 )
                 .is_some()
         );
-        assert!(shares.taken().by_flow.is_empty());
-        assert!(shares.taken().by_peer.is_empty());
+        assert!(shares.taken.lock().by_flow.is_empty());
+        assert!(shares.taken.lock().by_peer.is_empty());
     }
 }

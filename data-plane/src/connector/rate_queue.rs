@@ -1,15 +1,15 @@
 //! Queue of the calls to one connector that wait for their turn by its rate. It is first in, first
 //! out: only the first call asks the rate limit that all nodes share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex as Slot};
 
 use kanat_model::id::InstanceId;
 use kanat_rate_limit::{Key, Rate};
+use parking_lot::Mutex as Slot;
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
-use super::lock;
 use crate::limit::Limiter;
 
 pub(super) struct RateQueue {
@@ -40,7 +40,7 @@ impl RateQueue {
 
     /// Sets the rate, also for the calls that wait already.
     pub fn set_rate(&self, per_second: Option<f64>) {
-        *lock(&self.rate) = per_second.map(Rate::of);
+        *self.rate.lock() = per_second.map(Rate::of);
     }
 
     /// Waits for the turn of one call, and returns whether it had to wait.
@@ -65,7 +65,7 @@ impl RateQueue {
     }
 
     fn rate(&self) -> Option<Rate> {
-        *lock(&self.rate)
+        *self.rate.lock()
     }
 }
 

@@ -70,7 +70,7 @@ impl QuotaStore for Store {
         let nodes = self.nodes;
         if !requests.is_empty() {
             self.asked.fetch_add(1, Ordering::SeqCst);
-            if lock(&self.turns).insert(owner.clone(), *turn) >= Some(*turn) {
+            if self.turns.lock().insert(owner.clone(), *turn) >= Some(*turn) {
                 return Ok(ExchangeOutcome::Repeated);
             }
         }
@@ -82,7 +82,7 @@ impl QuotaStore for Store {
             nodes,
         };
         let one = |ask: &ShareRequest| {
-            let mut ledgers = lock(&self.ledgers);
+            let mut ledgers = self.ledgers.lock();
             ledgers
                 .entry(ask.key.to_string())
                 .or_insert_with(|| Ledger::new(ask.rate, now))
@@ -141,7 +141,7 @@ impl Nodes {
                 nodes.tasks.spawn(async move {
                     loop {
                         let pass = connectors.acquire(&erp).await.unwrap();
-                        lock(&made).push(Instant::now());
+                        made.lock().push(Instant::now());
                         sleep(Duration::from_millis(5)).await;
                         pass.record(Outcome::Success);
                     }
@@ -153,9 +153,9 @@ impl Nodes {
 
     /// Lets so many seconds pass; gives the calls that were made in them.
     async fn pass(&self, seconds: u64) -> usize {
-        let before = lock(&self.made).len();
+        let before = self.made.lock().len();
         sleep(Duration::from_secs(seconds)).await;
-        lock(&self.made).len() - before
+        self.made.lock().len() - before
     }
 
     /// No window of t seconds saw more than `per_second` x (t + 1) calls, one where the rate is
@@ -166,7 +166,7 @@ impl Nodes {
 
     /// The same, with more than one bucket that was full.
     fn are_within_buckets(&self, per_second: f64, buckets: f64) {
-        let made = lock(&self.made);
+        let made = self.made.lock();
         for (first, from) in made.iter().enumerate() {
             for (calls, until) in made[first..].iter().enumerate() {
                 let most =
@@ -339,19 +339,19 @@ async fn a_changed_rate_holds_for_calls_that_wait_and_they_go_as_they_came() {
         let order = Arc::clone(&order);
         nodes.tasks.spawn(async move {
             drop(connectors.acquire(&instance(slow)).await.unwrap());
-            lock(&order).push(n);
+            order.lock().push(n);
         });
         sleep(Duration::from_millis(1)).await;
     }
     nodes.pass(5).await;
-    assert!(lock(&order).is_empty());
+    assert!(order.lock().is_empty());
     drop(
         connectors[0]
             .acquire(&instance(r#","requests_per_second":10"#))
             .await
             .unwrap(),
     );
-    assert_eq!(*lock(&order), (0..10).collect::<Vec<_>>());
+    assert_eq!(*order.lock(), (0..10).collect::<Vec<_>>());
 }
 
 #[tokio::test(start_paused = true)]

@@ -90,12 +90,7 @@ mod tests {
     }
 
     fn failure(kind: ErrorKind) -> Failure {
-        Failure {
-            kind,
-            message: String::new(),
-            field: None,
-            expression: None,
-        }
+        Failure::new(kind, String::new())
     }
 
     fn answer(status: u16, retry_after: &str) -> Response {

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use http::HeaderMap;
 use kanat_engine::exchange::{self, ResponseView};
 use kanat_engine::{AdapterRun, Mask, Record, Trace};
-use kanat_message_log::{Outcome, Step};
-use kanat_model::Timestamp;
+use kanat_message_log::{Outcome, Step, TraceRecord};
 use kanat_model::message::Failure;
+use kanat_model::{Timestamp, saturated};
 use kanat_script::Report;
 
 use super::Attempt;
@@ -17,7 +17,7 @@ pub(super) fn begin(work: &Work, now: Timestamp) -> Trace {
     let mut trace = Trace::new(work.attempt());
     // A message that has outputs of steps was processed before.
     if work.attempts == 0 && work.steps.is_empty() {
-        let waited = u32::try_from(now.since(work.received_at).as_millis()).unwrap_or(u32::MAX);
+        let waited = saturated(now.since(work.received_at).as_millis());
         trace.push(Record {
             at: work.received_at,
             ..Record::new("received", work.source.as_str(), "ok", waited)
@@ -49,6 +49,13 @@ pub(super) fn kept(trace: &mut Trace, work: &Work, step: &Step, mask: &Mask) {
         truncated: false,
     };
     trace.kept(&step.name, exchange::response(&answered, mask));
+}
+
+/// Returns a trace of one record.
+pub(crate) fn single(attempt: u32, record: Record<'_>) -> Vec<TraceRecord> {
+    let mut trace = Trace::new(attempt);
+    trace.push(record);
+    trace.into_records()
 }
 
 /// Adds the runs of adapters.

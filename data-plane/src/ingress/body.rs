@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, header};
 use http_body::Frame;
-use kanat_net::body::{BoxError, TooSlow};
+use kanat_net::body::{BoxError, IncomingBody, TooSlow};
 
 use crate::admission::{Admission, Holders, NoRoom, Room, Waiting};
 
@@ -43,16 +43,12 @@ pub(super) struct Source<'a> {
 }
 
 /// Returns the decoded body. The limit of `room` bounds its bytes on the wire and decoded.
-pub(super) async fn read<B>(
+pub(super) async fn read<B: IncomingBody>(
     headers: &HeaderMap,
     body: B,
     room: &mut Room,
     source: Source<'_>,
-) -> Result<Bytes, BodyError>
-where
-    B: http_body::Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
+) -> Result<Bytes, BodyError> {
     let coding = coding(headers)?;
     let raw = collect(body, room, source).await?;
     match coding {
@@ -63,11 +59,11 @@ where
 }
 
 /// Collects the frames of a body. Most bodies have one.
-async fn collect<B>(body: B, room: &mut Room, source: Source<'_>) -> Result<Bytes, BodyError>
-where
-    B: http_body::Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
+async fn collect<B: IncomingBody>(
+    body: B,
+    room: &mut Room,
+    source: Source<'_>,
+) -> Result<Bytes, BodyError> {
     let mut body = std::pin::pin!(body);
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
@@ -106,16 +102,12 @@ where
 
 /// Returns the next frame of a body of which `size` bytes were read. A body that is not ready takes
 /// of the shares of its holders from then on.
-async fn frame<'a, B>(
+async fn frame<'a, B: IncomingBody>(
     mut body: Pin<&mut B>,
     size: usize,
     waiting: &mut Option<Waiting<'a>>,
     source: Source<'a>,
-) -> Result<Option<Frame<Bytes>>, BodyError>
-where
-    B: http_body::Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
+) -> Result<Option<Frame<Bytes>>, BodyError> {
     let mut was_asked = false;
     let frame = poll_fn(|cx| match body.as_mut().poll_frame(cx) {
         Poll::Ready(frame) => Poll::Ready(Ok(frame)),

@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use kanat_model::id::FlowId;
 use kanat_net::Peer;
-use kanat_net::body::BoxError;
+use kanat_net::body::IncomingBody;
 
 use super::body::{self, Source};
 use crate::admission::{Holders, NoRoom, Room};
@@ -36,16 +36,12 @@ pub(crate) fn bound_headers(headers: &HeaderMap) -> Result<(), Refusal> {
 
 /// Returns the decoded body of a request to a flow, and its memory reservation until the message is
 /// stored.
-pub(crate) async fn read<B>(
+pub(crate) async fn read<B: IncomingBody>(
     shared: &NodeContext,
     flow: &FlowId,
     parts: &Parts,
     incoming: B,
-) -> Result<(Bytes, Room), Refusal>
-where
-    B: http_body::Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
+) -> Result<(Bytes, Room), Refusal> {
     let peer = parts.extensions.get().map(Peer::network);
     let source = Source {
         admission: &shared.admission,

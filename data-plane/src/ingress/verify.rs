@@ -18,7 +18,7 @@ mod vectors;
 use std::time::Duration;
 
 use http::HeaderMap;
-use kanat_model::Timestamp;
+use kanat_model::{Secret, Timestamp};
 use kanat_proto::plan::v1::Verify;
 
 pub(crate) use credentials::Credentials;
@@ -101,24 +101,26 @@ pub(crate) fn check(
         delivery,
         window: tolerance,
     };
+    let signed = || {
+        let secrets = credentials.secrets();
+        secrets.map(|secrets| Signed {
+            inbound,
+            secrets,
+            tolerance,
+        })
+    };
     match verify.scheme.as_str() {
-        "token" => token::check(verify, credentials.secrets()?, inbound).map(untimed),
+        "token" => token::check(verify, &signed()?).map(untimed),
         "basic" => basic::check(credentials, inbound).map(untimed),
-        "hmac-sha256" => {
-            hmac::check::<sha2::Sha256>(verify, credentials.secrets()?, inbound).map(untimed)
-        }
-        "hmac-sha1" => {
-            hmac::check::<sha1::Sha1>(verify, credentials.secrets()?, inbound).map(untimed)
-        }
-        "hmac-sha512" => {
-            hmac::check::<sha2::Sha512>(verify, credentials.secrets()?, inbound).map(untimed)
-        }
-        "github" => provider::github(credentials.secrets()?, inbound).map(untimed),
-        "shopify" => provider::shopify(credentials.secrets()?, inbound).map(untimed),
-        "meta" => meta::check(credentials.secrets()?, inbound).map(untimed),
-        "slack" => slack::check(credentials.secrets()?, inbound, tolerance),
-        "stripe" => stripe::check(credentials.secrets()?, inbound, tolerance),
-        "standard-webhooks" => standard_webhooks::check(credentials.secrets()?, inbound, tolerance),
+        "hmac-sha256" => hmac::check::<sha2::Sha256>(verify, &signed()?).map(untimed),
+        "hmac-sha1" => hmac::check::<sha1::Sha1>(verify, &signed()?).map(untimed),
+        "hmac-sha512" => hmac::check::<sha2::Sha512>(verify, &signed()?).map(untimed),
+        "github" => provider::github(&signed()?).map(untimed),
+        "shopify" => provider::shopify(&signed()?).map(untimed),
+        "meta" => provider::hub_signature(&signed()?).map(|()| untimed(None)),
+        "slack" => slack::check(&signed()?),
+        "stripe" => stripe::check(&signed()?),
+        "standard-webhooks" => standard_webhooks::check(&signed()?),
         _ => Err(Refusal::UnknownScheme),
     }
 }
@@ -127,6 +129,21 @@ fn tolerance(verify: &Verify) -> Duration {
     match verify.tolerance_seconds {
         0 => DEFAULT_TOLERANCE,
         seconds => Duration::from_secs(seconds.into()),
+    }
+}
+
+/// A request that one of some secrets signed, or carries.
+struct Signed<'a> {
+    inbound: &'a Inbound<'a>,
+    /// At least one.
+    secrets: &'a [Secret<String>],
+    tolerance: Duration,
+}
+
+impl Signed<'_> {
+    /// Checks the timestamp of the signature, see [`fresh`].
+    fn fresh(&self, seconds: &str) -> Result<Duration, Refusal> {
+        fresh(seconds, self.inbound.now, self.tolerance)
     }
 }
 

@@ -7,17 +7,15 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use kanat_engine::{Input, Mask, trigger};
-use kanat_mapping::Effort;
+use kanat_engine::trigger;
 use kanat_message_log::key;
 use kanat_model::Timestamp;
 use kanat_model::id::MessageId;
 use kanat_model::message::Trigger as Source;
-use kanat_net::body::BoxError;
+use kanat_net::body::IncomingBody;
 use kanat_net::{Body, body as bodies};
 use kanat_proto::plan::v1::trigger::Kind;
 use kanat_proto::plan::v1::{Verify, Webhook};
-use kanat_script::apart;
 use kanat_telemetry::spans::{self, Span};
 use sha2::{Digest, Sha256};
 
@@ -31,15 +29,11 @@ use crate::trace_context;
 use crate::{credentials, payload};
 
 /// Answers a request to the webhook of `token`.
-pub(crate) async fn receive<B>(
+pub(crate) async fn receive<B: IncomingBody>(
     shared: &NodeContext,
     token: &str,
     request: Request<B>,
-) -> Result<Response<Body>, Refusal>
-where
-    B: http_body::Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
+) -> Result<Response<Body>, Refusal> {
     let flow = find(shared, token)?;
     let known = Arc::clone(&flow.flow);
     take(shared, flow, request)
@@ -75,15 +69,11 @@ fn log_refusal(shared: &NodeContext, flow: &Flow, refusal: &Refusal) {
 }
 
 /// Answers a request to the webhook of a flow.
-async fn take<B>(
+async fn take<B: IncomingBody>(
     shared: &NodeContext,
     flow: Runnable,
     request: Request<B>,
-) -> Result<Response<Body>, Refusal>
-where
-    B: http_body::Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
+) -> Result<Response<Body>, Refusal> {
     let begun = Instant::now();
     let webhook = webhook(&flow);
     let verify = webhook.and_then(|webhook| webhook.verify.as_ref());
@@ -238,20 +228,7 @@ fn arrive(
     };
     let document = credentials::document(&runnable, &received);
     let id = MessageId::generate();
-    let keys = apart::evaluate_now(&Effort::default(), |effort| {
-        let input = Input {
-            payload: payload.as_ref().unwrap_or(&raw_body),
-            trigger: &document.seen,
-            steps: b"",
-            now: at,
-            mask: Mask::none(),
-            effort,
-        };
-        runnable
-            .flow
-            .program
-            .keys(&input, runnable.environment.as_ref())
-    });
+    let keys = runnable.keys(payload.as_ref().unwrap_or(&raw_body), &document.seen, at);
     let mut dedupe = Vec::new();
     // Keys of the flow and of the scheme have different namespaces.
     if let Some(key) = keys.idempotency {

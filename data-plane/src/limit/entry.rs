@@ -1,12 +1,10 @@
 //! A key in use at this node: its bucket, and the calls that wait for the store.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard};
 
 use kanat_rate_limit::{Bucket, ClusterView, Key, LimitError, LimitStatus};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
-
-use super::lock;
 
 /// A key in use.
 pub(super) struct Entry {
@@ -27,7 +25,7 @@ pub(super) struct State {
 
 impl Entry {
     pub fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+        self.state.lock()
     }
 
     /// Answers all waiting calls by what this node has.

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use kanat_engine::Record;
 use kanat_message_log::{
-    AwaitedMessages, Claim, ClaimedMessage, Error, Outcome, Room, Share, TraceRecord, Waiting,
+    AwaitedMessages, Claim, ClaimedMessage, Error, Outcome, Room, Share, Waiting,
 };
-use kanat_model::Timestamp;
 use kanat_model::id::{EnvironmentId, EpochId, FlowId};
 use kanat_model::message::{ErrorKind, Failure};
+use kanat_model::{Timestamp, saturated};
 use tokio::time::Instant;
 
 use super::job::{FinishedJob, Job, Reply};
@@ -22,6 +23,7 @@ use super::tally::Tally;
 use super::{Pipeline, capacity, lane_of};
 use crate::connector::Capacity;
 use crate::delivery::Attempt;
+use crate::delivery::trace::single;
 use crate::plans::{Runnable, Snapshot};
 use crate::work::Work;
 
@@ -59,15 +61,6 @@ struct Memory {
     unrunnable: HashMap<FlowId, Vec<u32>>,
     /// Plans at the last scan.
     plans: Vec<(EpochId, u64)>,
-}
-
-/// End of a message that is not run.
-struct Ending {
-    outcome: Outcome,
-    kind: ErrorKind,
-    stage: &'static str,
-    name: &'static str,
-    status: &'static str,
 }
 
 /// Result of a scan of the log.
@@ -186,7 +179,7 @@ impl Pipeline {
             if room > 0 {
                 awaited.push(AwaitedMessages {
                     seqs,
-                    messages: u32::try_from(room).unwrap_or(u32::MAX),
+                    messages: saturated(room),
                 });
             }
         }
@@ -270,7 +263,7 @@ impl Pipeline {
                 first.get_or_insert_with(|| flow_id.clone());
                 shares[share].rooms.push(Room {
                     flow_id: flow_id.clone(),
-                    messages: u32::try_from(messages).unwrap_or(u32::MAX),
+                    messages: saturated(messages),
                     without_versions: memory.unrunnable.get(flow_id).cloned().unwrap_or_default(),
                 });
             }
@@ -328,15 +321,13 @@ impl Pipeline {
                 | crate::plans::versions::Error::Saved { .. }
                 | crate::plans::versions::Error::Compile { .. }),
             ) => {
-                let failure = Failure {
-                    kind: ErrorKind::Configuration,
-                    message: format!(
+                let failure = Failure::new(
+                    ErrorKind::Configuration,
+                    format!(
                         "it waits for a node that runs version {}: {error}",
                         claimed.flow_version
                     ),
-                    field: None,
-                    expression: None,
-                };
+                );
                 let versions = memory
                     .unrunnable
                     .entry(claimed.flow_id.clone())
@@ -382,26 +373,16 @@ impl Pipeline {
 
     /// Makes a message that cannot run a dead letter.
     fn give_up(self: &Arc<Self>, claimed: ClaimedMessage, hold: &Arc<Hold>, message: &str) {
-        let ending = Ending {
-            outcome: Outcome::DeadLetter,
-            kind: ErrorKind::Configuration,
-            stage: "dead_lettered",
-            name: "plan",
-            status: "failed",
-        };
-        self.end(claimed, hold, &ending, message);
+        let failure = Failure::new(ErrorKind::Configuration, message);
+        let record = Record::new("dead_lettered", "plan", "failed", 0);
+        self.end(claimed, hold, Outcome::DeadLetter, failure, record);
     }
 
     /// Discards a message of a deleted flow.
     fn discard(self: &Arc<Self>, claimed: ClaimedMessage, hold: &Arc<Hold>) {
-        let ending = Ending {
-            outcome: Outcome::Discarded,
-            kind: ErrorKind::FlowDeleted,
-            stage: "discarded",
-            name: "flow",
-            status: "ok",
-        };
-        self.end(claimed, hold, &ending, Failure::FLOW_DELETED);
+        let record = Record::new("discarded", "flow", "ok", 0);
+        let failure = Failure::flow_deleted();
+        self.end(claimed, hold, Outcome::Discarded, failure, record);
     }
 
     /// Ends a claimed message without an attempt.
@@ -409,35 +390,22 @@ impl Pipeline {
         self: &Arc<Self>,
         claimed: ClaimedMessage,
         hold: &Arc<Hold>,
-        ending: &Ending,
-        message: &str,
+        outcome: Outcome,
+        failure: Failure,
+        record: Record<'_>,
     ) {
         let number = claimed.attempts.saturating_add(1);
-        let failure = Failure {
-            kind: ending.kind,
-            message: message.to_owned(),
-            field: None,
-            expression: None,
-        };
-        let record = TraceRecord {
+        let record = Record {
             at: Timestamp::now(),
-            stage: ending.stage.to_owned(),
-            name: ending.name.to_owned(),
-            status: ending.status.to_owned(),
-            duration_ms: 0,
-            request: None,
-            response: None,
-            error: Some(message.to_owned()),
-            attempt: number,
+            error: Some(failure.message.clone()),
+            ..record
         };
-        let outcome = ending.outcome;
-        let trace = vec![record];
         let attempt = Attempt {
             number,
             outcome,
             output: None,
             failure: Some(failure),
-            trace,
+            trace: single(number, record),
             call_outcome: None,
         };
         let exit = self

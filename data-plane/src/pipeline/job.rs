@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use kanat_message_log::{Lease, Outcome, Settlement, TraceRecord};
+use kanat_engine::Record;
+use kanat_message_log::{Lease, Outcome, Settlement};
 use kanat_model::Timestamp;
 use kanat_model::message::Failure;
 use tokio::sync::oneshot;
@@ -12,6 +13,7 @@ use super::lane::Slot;
 use super::lease::Hold;
 use super::tally::Tally;
 use crate::backlog::Backlog;
+use crate::delivery::trace::single;
 use crate::delivery::{Attempt, CallOutcome};
 use crate::plans::Runnable;
 use crate::plans::published::ResponseMapping;
@@ -74,21 +76,15 @@ impl Job {
 
     /// Gives the message back: the flow was taken out of service during the attempt.
     pub(super) fn interrupt(self: Box<Self>, at: Timestamp) -> FinishedJob {
-        let record = TraceRecord {
+        let message = "the attempt was broken off, because the flow was taken out of service";
+        let record = Record {
             at,
-            stage: "delivery".to_owned(),
-            name: "flow".to_owned(),
-            status: "failed".to_owned(),
-            duration_ms: 0,
-            request: None,
-            response: None,
-            error: Some(
-                "the attempt was broken off, because the flow was taken out of service".to_owned(),
-            ),
-            attempt: self.work.attempt(),
+            error: Some(message.to_owned()),
+            ..Record::new("delivery", "flow", "failed", 0)
         };
+        let trace = single(self.work.attempt(), record);
         let mut finished = self.release(Timestamp::steady());
-        finished.settlement.trace = vec![record];
+        finished.settlement.trace = trace;
         finished
     }
 

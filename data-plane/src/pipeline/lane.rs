@@ -2,10 +2,11 @@
 //! target fills its own lane only; further messages wait in the log.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kanat_net::budget::{Budget, Reservation};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// Bounds of every lane.
@@ -113,7 +114,7 @@ impl<J> Lanes<J> {
     }
 
     pub fn lane(&self, target: &str) -> Arc<Lane<J>> {
-        let mut lanes = lock(&self.lanes);
+        let mut lanes = self.lanes.lock();
         if let Some(lane) = lanes.get(target) {
             return Arc::clone(lane);
         }
@@ -129,7 +130,7 @@ impl<J> Lanes<J> {
     /// would exceed its share of the memory. A single message may exceed the share.
     pub fn reserve(&self, lane: &Arc<Lane<J>>, bytes: usize, from: From) -> Option<Slot<J>> {
         let memory = self.budget.take(bytes);
-        let mut state = lock(&lane.state);
+        let mut state = lane.state.lock();
         let fits = state.held == 0 || state.bytes + bytes <= (self.budget.left() + bytes) / SHARE;
         let Some(memory) = memory.filter(|_| fits) else {
             self.room.memory_wanted.store(true, Ordering::Release);
@@ -161,7 +162,7 @@ impl<J> Lanes<J> {
     /// Returns the room of a lane, by its slots and by its share of the memory. A message takes at
     /// most `largest` bytes. The caller is woken once there is room for more.
     pub fn free(&self, lane: &Lane<J>, largest: usize) -> Free {
-        let mut state = lock(&lane.state);
+        let mut state = lane.state.lock();
         state.wanted = true;
         let messages = self.limits.places(From::Log).saturating_sub(state.held);
         let left = self.budget.left();
@@ -179,8 +180,8 @@ impl<J> Lanes<J> {
 
     /// Returns the current usage.
     pub fn usage(&self) -> Usage {
-        let lanes: Vec<_> = lock(&self.lanes).values().cloned().collect();
-        let messages = lanes.iter().map(|lane| lock(&lane.state).held).sum();
+        let lanes: Vec<_> = self.lanes.lock().values().cloned().collect();
+        let messages = lanes.iter().map(|lane| lane.state.lock().held).sum();
         Usage {
             lanes: lanes.len(),
             messages,
@@ -212,7 +213,7 @@ impl<J> Lane<J> {
 
     /// Returns the job when it may run now; otherwise queues it.
     pub fn enter(&self, job: J) -> Option<J> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if state.running < self.limits.in_flight {
             state.running += 1;
             Some(job)
@@ -224,7 +225,7 @@ impl<J> Lane<J> {
 
     /// Ends a run. Returns the next job, to run in its place.
     pub fn next(&self) -> Option<J> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let next = state.queue.pop_front();
         if next.is_none() {
             state.running -= 1;
@@ -234,14 +235,14 @@ impl<J> Lane<J> {
 
     /// Removes the jobs that have not started.
     pub fn clear(&self) -> VecDeque<J> {
-        std::mem::take(&mut lock(&self.state).queue)
+        std::mem::take(&mut self.state.lock().queue)
     }
 }
 
 impl<J> Lanes<J> {
     /// Removes the jobs of all lanes that have not started.
     pub fn clear(&self) -> Vec<J> {
-        let lanes: Vec<Arc<Lane<J>>> = lock(&self.lanes).values().cloned().collect();
+        let lanes: Vec<Arc<Lane<J>>> = self.lanes.lock().values().cloned().collect();
         lanes.iter().flat_map(|lane| lane.clear()).collect()
     }
 }
@@ -255,7 +256,7 @@ impl<J> Slot<J> {
 impl<J> Drop for Slot<J> {
     fn drop(&mut self) {
         let lane = &self.lane;
-        let mut state = lock(&lane.state);
+        let mut state = lane.state.lock();
         state.held -= 1;
         state.bytes -= self.bytes;
         // A wake-up for every slot would cause a claim for each message.
@@ -267,11 +268,6 @@ impl<J> Drop for Slot<J> {
             lane.room.found.notify_one();
         }
     }
-}
-
-/// A panic elsewhere leaves counters that are still right.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -391,7 +387,7 @@ mod tests {
         for name in 0..5000 {
             lanes.lane(&name.to_string());
         }
-        assert!(lock(&lanes.lanes).len() <= 2 * PRUNE_THRESHOLD);
+        assert!(lanes.lanes.lock().len() <= 2 * PRUNE_THRESHOLD);
         assert!(Arc::ptr_eq(&kept, &lanes.lane("kept")));
     }
 }

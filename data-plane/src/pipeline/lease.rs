@@ -1,11 +1,12 @@
 //! Lease of the node on the messages that it processes: one for all of them, renewed while the node
 //! lives. A node that loses its lease aborts the work under it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kanat_message_log::{DeliveryStore, NodeLease, RenewalOutcome};
 use kanat_model::id::{BootId, EpochId, NodeId};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -174,14 +175,11 @@ impl Leases {
     }
 
     fn held(&self) -> Option<Arc<Hold>> {
-        self.current
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.current.lock().clone()
     }
 
     fn set(&self, hold: Option<Arc<Hold>>) {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = hold;
+        *self.current.lock() = hold;
     }
 }
 

@@ -2,11 +2,11 @@
 //! refuses appends, by probes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kanat_message_log::{DeliveryStore, Error};
 use kanat_telemetry::Throttle;
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
 /// Shortest time between two probes.
@@ -39,7 +39,7 @@ impl LogState {
     /// Records that the log refused a message. A full queue does not count.
     pub fn refused(&self, error: &Error) {
         if !matches!(error, Error::Full) {
-            self.state().reason = unavailability(error);
+            self.state.lock().reason = unavailability(error);
             self.refuses.store(true, Ordering::Release);
         }
         if let Some(count) = self.lines.count() {
@@ -60,7 +60,7 @@ impl LogState {
             return Ok(());
         }
         if !self.is_probe_due(Instant::now()) {
-            return Err(self.state().reason.clone());
+            return Err(self.state.lock().reason.clone());
         }
         match timeout(PROBE_TIMEOUT, log.probe()).await {
             Ok(Ok(())) => {
@@ -69,15 +69,15 @@ impl LogState {
             }
             Ok(Err(error)) => {
                 let reason = unavailability(&error);
-                self.state().reason.clone_from(&reason);
+                self.state.lock().reason.clone_from(&reason);
                 Err(reason)
             }
-            Err(_) => Err(self.state().reason.clone()),
+            Err(_) => Err(self.state.lock().reason.clone()),
         }
     }
 
     fn is_probe_due(&self, now: Instant) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let is_due = state
             .probed
             .is_none_or(|probed| now.saturating_duration_since(probed) >= PROBE_INTERVAL);
@@ -85,10 +85,6 @@ impl LogState {
             state.probed = Some(now);
         }
         is_due
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,18 +3,21 @@
 //! the caller.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use kanat_engine::Record;
 use kanat_message_log::{Lease, Outcome, Settlement, TraceRecord};
 use kanat_model::Timestamp;
 use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::{ErrorKind, Failure};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::Pipeline;
 use super::job::{FinishedJob, Reply};
 use super::lease::Hold;
+use crate::delivery::trace::single;
 
 /// Number of calls of one flow that wait at one node, about: of calls that begin at the same time
 /// all are taken. Further ones with an ordering key are refused before they are stored.
@@ -37,7 +40,8 @@ struct Call {
 impl Turns {
     /// Returns whether one more call of the flow may wait.
     pub fn has_room(&self, flow: &FlowId) -> bool {
-        self.flows()
+        self.flows
+            .lock()
             .get(flow)
             .is_none_or(|calls| calls.len() < MAX_CALLS)
     }
@@ -49,7 +53,7 @@ impl Turns {
 
     /// Removes a call that no longer waits, because its message is processed. Returns its caller.
     pub fn take(&self, flow: &FlowId, id: &MessageId) -> Option<Reply> {
-        let mut flows = self.flows();
+        let mut flows = self.flows.lock();
         let calls = flows.get_mut(flow)?;
         let call = calls.remove(id);
         if calls.is_empty() {
@@ -60,7 +64,7 @@ impl Turns {
 
     /// Returns the places in the log of the messages that are waited for, flow by flow.
     pub fn awaited(&self) -> Vec<(FlowId, Vec<i64>)> {
-        let flows = self.flows();
+        let flows = self.flows.lock();
         flows
             .iter()
             .map(|(flow, calls)| (flow.clone(), calls.values().map(|call| call.seq).collect()))
@@ -72,7 +76,8 @@ impl Turns {
             seq: lease.seq,
             reply,
         };
-        self.flows()
+        self.flows
+            .lock()
             .entry(flow)
             .or_default()
             .insert(lease.message_id.clone(), call);
@@ -80,13 +85,10 @@ impl Turns {
     }
 
     fn is_waiting(&self, flow: &FlowId, id: &MessageId) -> bool {
-        self.flows()
+        self.flows
+            .lock()
             .get(flow)
             .is_some_and(|calls| calls.contains_key(id))
-    }
-
-    fn flows(&self) -> MutexGuard<'_, HashMap<FlowId, HashMap<MessageId, Call>>> {
-        self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -132,24 +134,13 @@ impl Turn {
     /// Discards the message, because its caller does not want it any more. The caller of a message
     /// that already runs gets its reply.
     pub fn discard(self, message: &str) {
-        let failure = Failure {
-            kind: ErrorKind::Timeout,
-            message: message.to_owned(),
-            field: None,
-            expression: None,
-        };
-        let record = TraceRecord {
+        let failure = Failure::new(ErrorKind::Timeout, message);
+        let record = Record {
             at: Timestamp::now(),
-            stage: "discarded".to_owned(),
-            name: "api".to_owned(),
-            status: "failed".to_owned(),
-            duration_ms: 0,
-            request: None,
-            response: None,
             error: Some(message.to_owned()),
-            attempt: 1,
+            ..Record::new("discarded", "api", "failed", 0)
         };
-        self.give_up(Outcome::Discarded, Some(failure), vec![record]);
+        self.give_up(Outcome::Discarded, Some(failure), single(1, record));
     }
 
     /// Ends the wait with an outcome, unless the message already runs.

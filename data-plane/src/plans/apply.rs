@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kanat_model::id::EpochId;
 use kanat_plan_stream::snapshot::proven_hash;
-use kanat_plan_stream::{Hash, Kind, SetHash};
+use kanat_plan_stream::{Hash, Kind};
 use kanat_proto::node::v1::{Delta, Rejection, Resource, SnapshotBegin};
 
 use super::environment::{CompiledResource, Environment, HeldResource};
@@ -78,15 +78,11 @@ pub fn of_delta(current: &Environment, delta: Delta) -> Result<Change, Mismatch>
         ..
     } = delta;
     for resource in &upserts {
-        set_hash = replaced(
-            set_hash,
-            &resource.id,
-            hash_of(&resource.id),
-            Some(proven_hash(resource)?),
-        );
+        let after = Some(proven_hash(resource)?);
+        set_hash = set_hash.replaced(&resource.id, hash_of(&resource.id), after);
     }
     for id in &removals {
-        set_hash = replaced(set_hash, id, hash_of(id), None);
+        set_hash = set_hash.replaced(id, hash_of(id), None);
     }
     if set_hash.to_vec() != announced {
         return Err(Mismatch::SetHash);
@@ -164,7 +160,7 @@ pub fn apply(current: &Environment, change: Change) -> ApplyOutcome {
     // before any is taken.
     for resource in &upserts {
         if let Some(held) = current.resources.get(&resource.id) {
-            applied.withdraw(&held.compiled);
+            applied.environment.withdraw(&held.compiled);
         }
     }
     // Flows come last, because they need the others, and parts first, because tables need them.
@@ -189,7 +185,7 @@ impl ApplyOutcome {
     fn remove(&mut self, id: String) {
         if let Some(former) = self.environment.resources.remove(&id) {
             self.environment.set_hash = self.environment.set_hash.toggled(&id, former.hash);
-            self.withdraw(&former.compiled);
+            self.environment.withdraw(&former.compiled);
             if let CompiledResource::Flow(flow) = former.compiled {
                 self.flows.push(FlowChange {
                     before: Some(flow),
@@ -198,25 +194,6 @@ impl ApplyOutcome {
             }
         }
         self.accepted.removals.push(id);
-    }
-
-    /// Removes a resource from the indexes by which it is found.
-    fn withdraw(&mut self, compiled: &CompiledResource) {
-        match compiled {
-            CompiledResource::Flow(_) | CompiledResource::Part(_) => {}
-            CompiledResource::Table(table) => {
-                self.environment.tables.remove(&table.name);
-            }
-            CompiledResource::Instance(instance) => {
-                self.environment.instances.remove(instance.id());
-            }
-            CompiledResource::Adapter(adapter) => {
-                self.environment.adapters.remove(&adapter.name);
-            }
-            CompiledResource::Api(api) => self.environment.routes.remove(api),
-            CompiledResource::Key(key) => self.environment.keys.remove(key),
-            CompiledResource::Host(_) => self.environment.host = None,
-        }
     }
 
     fn accept(&mut self, resource: Resource, mut compiled: CompiledResource) {
@@ -231,7 +208,7 @@ impl ApplyOutcome {
             flow.succeed(former);
         }
         let hash = Hash::of(&resource.body);
-        self.enter(&compiled);
+        self.environment.enter(&compiled);
         let after = compiled.flow().cloned();
         let body = resource.body.clone();
         let former = self.environment.resources.insert(
@@ -243,12 +220,8 @@ impl ApplyOutcome {
             },
         );
         let former_hash = former.as_ref().map(|held| held.hash);
-        self.environment.set_hash = replaced(
-            self.environment.set_hash,
-            &resource.id,
-            former_hash,
-            Some(hash),
-        );
+        let set_hash = &mut self.environment.set_hash;
+        *set_hash = set_hash.replaced(&resource.id, former_hash, Some(hash));
         if let Some(after) = after {
             let before = former.and_then(|held| held.compiled.flow().cloned());
             self.flows.push(FlowChange {
@@ -257,31 +230,6 @@ impl ApplyOutcome {
             });
         }
         self.accepted.upserts.push(resource);
-    }
-
-    /// Enters a resource into the indexes by which it is found.
-    fn enter(&mut self, compiled: &CompiledResource) {
-        match compiled {
-            CompiledResource::Flow(_) | CompiledResource::Part(_) => {}
-            CompiledResource::Table(table) => {
-                self.environment
-                    .tables
-                    .insert(table.name.clone(), Arc::clone(table));
-            }
-            CompiledResource::Instance(instance) => {
-                self.environment
-                    .instances
-                    .insert(instance.id().to_owned(), Arc::clone(instance));
-            }
-            CompiledResource::Adapter(adapter) => {
-                self.environment
-                    .adapters
-                    .insert(adapter.name.clone(), Arc::clone(adapter));
-            }
-            CompiledResource::Api(api) => self.environment.routes.insert(Arc::clone(api)),
-            CompiledResource::Key(key) => self.environment.keys.insert(Arc::clone(key)),
-            CompiledResource::Host(host) => self.environment.host = Some(Arc::clone(host)),
-        }
     }
 
     /// Notes a refusal. The old version stays. It keeps its name only if no other resource took it.
@@ -294,9 +242,9 @@ impl ApplyOutcome {
         }
         let running_hash = former.map(|held| held.hash.to_vec()).unwrap_or_default();
         if let Some(compiled) = former.map(|held| held.compiled.clone())
-            && !self.is_name_taken(&compiled)
+            && !self.environment.is_name_taken(&compiled)
         {
-            self.enter(&compiled);
+            self.environment.enter(&compiled);
         }
         self.rejections.push(Rejection {
             resource_id: resource.id,
@@ -305,28 +253,6 @@ impl ApplyOutcome {
             running_hash,
         });
     }
-
-    fn is_name_taken(&self, compiled: &CompiledResource) -> bool {
-        match compiled {
-            CompiledResource::Table(table) => self.environment.tables.get(&table.name).is_some(),
-            CompiledResource::Adapter(adapter) => {
-                self.environment.adapters.get(&adapter.name).is_some()
-            }
-            CompiledResource::Api(api) => self.environment.routes.conflict(api).is_some(),
-            CompiledResource::Flow(_)
-            | CompiledResource::Part(_)
-            | CompiledResource::Instance(_)
-            | CompiledResource::Key(_)
-            | CompiledResource::Host(_) => false,
-        }
-    }
-}
-
-fn replaced(set_hash: SetHash, id: &str, before: Option<Hash>, after: Option<Hash>) -> SetHash {
-    before
-        .into_iter()
-        .chain(after)
-        .fold(set_hash, |set_hash, hash| set_hash.toggled(id, hash))
 }
 
 #[cfg(test)]

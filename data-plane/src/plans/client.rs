@@ -9,13 +9,14 @@ mod transport;
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kanat_auth::Sealer;
 use kanat_message_log::PlanStore;
 use kanat_model::id::{BootId, EnvironmentId, NodeId};
 use kanat_proto::node::v1::{Delta, Load};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -81,7 +82,7 @@ async fn on_disk<T: Send + 'static>(
     work: impl FnOnce(&mut LastGood) -> T + Send + 'static,
 ) -> Option<T> {
     let disk = Arc::clone(disk);
-    let work = move || work(&mut disk.lock().unwrap_or_else(PoisonError::into_inner));
+    let work = move || work(&mut disk.lock());
     tokio::task::spawn_blocking(work).await.ok()
 }
 
@@ -240,23 +241,14 @@ impl Client {
 
 /// Compiles a saved set.
 fn restored(set: SavedSet) -> apply::ApplyOutcome {
-    let SavedSet {
-        environment_id,
-        epoch,
-        generation,
-        resources,
-        ..
-    } = set;
-    let empty = Environment::empty(environment_id, epoch.clone());
-    apply::apply(
-        &empty,
-        apply::Change {
-            epoch,
-            generation,
-            upserts: resources,
-            removals: Vec::new(),
-        },
-    )
+    let empty = Environment::empty(set.environment_id, set.epoch.clone());
+    let change = apply::Change {
+        epoch: set.epoch,
+        generation: set.generation,
+        upserts: set.resources,
+        removals: Vec::new(),
+    };
+    apply::apply(&empty, change)
 }
 
 /// Returns the environments that the node holds but is not to serve any more. A control plane of

@@ -110,6 +110,60 @@ impl Environment {
         }
     }
 
+    /// Enters a resource into the indexes by which it is found.
+    pub(super) fn enter(&mut self, compiled: &CompiledResource) {
+        match compiled {
+            CompiledResource::Flow(_) | CompiledResource::Part(_) => {}
+            CompiledResource::Table(table) => {
+                self.tables.insert(table.name.clone(), Arc::clone(table));
+            }
+            CompiledResource::Instance(instance) => {
+                self.instances
+                    .insert(instance.id().to_owned(), Arc::clone(instance));
+            }
+            CompiledResource::Adapter(adapter) => {
+                self.adapters
+                    .insert(adapter.name.clone(), Arc::clone(adapter));
+            }
+            CompiledResource::Api(api) => self.routes.insert(Arc::clone(api)),
+            CompiledResource::Key(key) => self.keys.insert(Arc::clone(key)),
+            CompiledResource::Host(host) => self.host = Some(Arc::clone(host)),
+        }
+    }
+
+    /// Removes a resource from the indexes by which it is found.
+    pub(super) fn withdraw(&mut self, compiled: &CompiledResource) {
+        match compiled {
+            CompiledResource::Flow(_) | CompiledResource::Part(_) => {}
+            CompiledResource::Table(table) => {
+                self.tables.remove(&table.name);
+            }
+            CompiledResource::Instance(instance) => {
+                self.instances.remove(instance.id());
+            }
+            CompiledResource::Adapter(adapter) => {
+                self.adapters.remove(&adapter.name);
+            }
+            CompiledResource::Api(api) => self.routes.remove(api),
+            CompiledResource::Key(key) => self.keys.remove(key),
+            CompiledResource::Host(_) => self.host = None,
+        }
+    }
+
+    /// Returns whether another resource has the name, or the path, of this one.
+    pub(super) fn is_name_taken(&self, compiled: &CompiledResource) -> bool {
+        match compiled {
+            CompiledResource::Table(table) => self.tables.get(&table.name).is_some(),
+            CompiledResource::Adapter(adapter) => self.adapters.get(&adapter.name).is_some(),
+            CompiledResource::Api(api) => self.routes.conflict(api).is_some(),
+            CompiledResource::Flow(_)
+            | CompiledResource::Part(_)
+            | CompiledResource::Instance(_)
+            | CompiledResource::Key(_)
+            | CompiledResource::Host(_) => false,
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.resources.is_empty()
     }

@@ -2,12 +2,13 @@
 //! another token, and the refused calls wait for it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kanat_catalog::Instance;
 use kanat_engine::Resources;
 use kanat_model::id::EnvironmentId;
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::time::sleep;
 
@@ -112,7 +113,7 @@ impl Plans {
 
 impl Refusals {
     fn note(&self, instance: &str, token: &[u8], now: Instant) -> RenewalAction {
-        let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refusals = self.0.lock();
         refusals
             .retain(|_, refusal| now.saturating_duration_since(refusal.at) < MIN_RENEWAL_INTERVAL);
         match refusals.get(instance) {

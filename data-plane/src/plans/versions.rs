@@ -2,7 +2,7 @@
 //! message needs them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kanat_auth::Sealer;
 use kanat_engine::CompileError;
@@ -10,6 +10,7 @@ use kanat_message_log::{PlanStore, SavedPlan};
 use kanat_model::id::FlowId;
 use kanat_plan_stream::saved;
 use kanat_proto::plan::v1::SetVersion;
+use parking_lot::Mutex;
 use prost::Message;
 
 use super::deployed::Flow;
@@ -82,7 +83,7 @@ impl Versions {
         version: u32,
         environment: &Environment,
     ) -> Result<Option<Arc<Flow>>, Error> {
-        if let Some(flow) = self.lock().used(flow_id, version) {
+        if let Some(flow) = self.compiled_cache.lock().used(flow_id, version) {
             return Ok(Some(flow));
         }
         let Some(body) = self.log.plan(flow_id, version).await? else {
@@ -104,7 +105,9 @@ impl Versions {
             source,
         })?;
         let flow = Arc::new(flow);
-        self.lock().keep(flow_id, version, Arc::clone(&flow));
+        self.compiled_cache
+            .lock()
+            .keep(flow_id, version, Arc::clone(&flow));
         Ok(Some(flow))
     }
 
@@ -130,12 +133,6 @@ impl Versions {
         })?;
         refuse_later(environment, &deletion)?;
         Err(Error::Deleted(flow_id.clone()))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, CompiledVersions> {
-        self.compiled_cache
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
-use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +12,13 @@ use http::HeaderMap;
 use kanat_catalog::Instance;
 use kanat_engine::exchange::{self, ResponseView};
 use kanat_engine::{Mask, Resources};
-use kanat_message_log::{MessageLog, SettleOutcome};
+use kanat_message_log::SettleOutcome;
 use kanat_model::Timestamp;
 use kanat_net::outbound::{self, Stream};
 use kanat_proto::plan::v1::Poll;
 use url::Url;
 
+use super::Poller;
 use super::answer::{Answer, AnswerError};
 use super::evidence::FirstPage;
 use super::hold::Hold;
@@ -29,11 +29,10 @@ use super::records::Page;
 use super::repeat::Repeats;
 use super::request::Requests;
 use super::state::{Position, Progress, State};
-use crate::backlog::Backlog;
-use crate::connector::{CallPermit, Connectors, Unavailable};
+use crate::connector::{CallPermit, Unavailable};
 use crate::delivery::{breaker_outcome, call_result, retry_after};
 use crate::observed::{CallResult, Observer};
-use crate::plans::{Plans, RenewalOutcome, Runnable};
+use crate::plans::{RenewalOutcome, Runnable};
 
 /// Deadline of a request, from the connection to the last byte of its answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -52,20 +51,13 @@ const OVERLOAD_DELAY: Duration = Duration::from_secs(5);
 
 /// Resources of a cycle.
 pub(super) struct Cycle<'a> {
-    pub log: &'a dyn MessageLog,
-    /// Source of renewed access tokens.
-    pub plans: &'a Plans,
-    pub outbound: &'a outbound::Client,
-    pub connectors: &'a Connectors,
-    pub backlog: &'a Backlog,
+    pub poller: &'a Poller,
     pub runnable: &'a Runnable,
     /// Source instance of the flow, if it names one.
     pub instance: Option<&'a Instance>,
     pub poll: &'a Poll,
     pub hold: &'a Hold,
     pub requests: Requests,
-    /// The directory for records of long pages.
-    pub spill: &'a Path,
     /// Observer of the calls and answers.
     pub observer: Observer<'a>,
 }
@@ -124,7 +116,7 @@ impl Cycle<'_> {
                 number: progress.pages,
                 now,
             };
-            let mut buffer = RecordBuffer::new(self.spill);
+            let mut buffer = RecordBuffer::new(&self.poller.spill);
             loop {
                 let records = match answer.records().await {
                     Ok(Some(records)) => records,
@@ -224,7 +216,7 @@ impl Cycle<'_> {
                 progress: kept,
                 ..state.clone()
             };
-            match self.hold.keep(self.log, Some(&state)).await {
+            match self.hold.keep(self.poller.log.as_ref(), Some(&state)).await {
                 Ok(SettleOutcome::Done) => {}
                 Ok(SettleOutcome::Fenced) => {
                     return Err("another node polls for the flow".to_owned().into());
@@ -268,7 +260,7 @@ impl Cycle<'_> {
             count += records.len();
             identified += page.identified(&records);
             taken += page
-                .take_in(self.log, first, records)
+                .take_in(self.poller.log.as_ref(), first, records)
                 .await
                 .map_err(|error| unstored(&error))?;
         }
@@ -411,7 +403,7 @@ impl Cycle<'_> {
             let pass = self.turn(place).await?;
             self.check_current()?;
             self.check_token()?;
-            let answer = self.outbound.open(request).await;
+            let answer = self.poller.outbound.open(request).await;
             let status = answer.as_ref().map(Stream::status);
             if let Ok(200..300) = status {
                 let answer = answer.map_err(|error| self.failure(&url, &error))?;
@@ -419,7 +411,7 @@ impl Cycle<'_> {
                 return Ok((
                     url,
                     headers,
-                    Answer::new(answer, pass, self.poll, self.outbound.max_response())?,
+                    Answer::new(answer, pass, self.poll, self.poller.outbound.max_response())?,
                 ));
             }
             if let Some(pass) = pass {
@@ -464,7 +456,11 @@ impl Cycle<'_> {
             }
             if let (401, Some(instance)) = (status, self.authorized()) {
                 match place
-                    .without(self.plans.renewed(self.observer.environment, instance))
+                    .without(
+                        self.poller
+                            .plans
+                            .renewed(self.observer.environment, instance),
+                    )
                     .await
                 {
                     // The cycle continues at once with the new token.
@@ -496,7 +492,7 @@ impl Cycle<'_> {
     /// Checks that neither the flow nor its source was changed, paused or removed: no request is
     /// made with an outdated configuration.
     fn check_current(&self) -> Result<(), Halt> {
-        let snapshot = self.plans.load();
+        let snapshot = self.poller.plans.load();
         let flow = &self.hold.flow;
         let is_same_flow = snapshot
             .flow(&flow.id)
@@ -526,7 +522,7 @@ impl Cycle<'_> {
         let Err(message) = instance.check_connected(now) else {
             return Ok(());
         };
-        let snapshot = self.plans.load();
+        let snapshot = self.poller.plans.load();
         let current = snapshot.environment(self.observer.environment);
         match current.and_then(|environment| environment.instance(instance.id())) {
             Some(current) if current.check_connected(now).is_ok() => Err(Halt::Waits {
@@ -541,8 +537,9 @@ impl Cycle<'_> {
     async fn turn(&self, place: &mut Place) -> Result<Option<CallPermit>, Halt> {
         let flow = &self.runnable.flow;
         if self
+            .poller
             .backlog
-            .check(flow.backlog(self.backlog), flow.backlog_age())
+            .check(flow.backlog(&self.poller.backlog), flow.backlog_age())
             .is_err()
         {
             return Err(Halt::Waits {
@@ -552,7 +549,7 @@ impl Cycle<'_> {
         let Some(instance) = self.instance else {
             return Ok(None);
         };
-        let mut turn = pin!(self.connectors.acquire(instance));
+        let mut turn = pin!(self.poller.connectors.acquire(instance));
         let pass = match turn.as_mut().now_or_never() {
             Some(pass) => pass,
             None => place.without(turn).await,

@@ -3,9 +3,10 @@
 //! delay no others. A cycle lends its place to others between two pages and while it waits.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kanat_model::id::{AccountId, EnvironmentId};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::plans::Flow;
@@ -115,7 +116,7 @@ impl Places {
 
     async fn take(self: &Arc<Self>, source: &Source) -> Option<Permit> {
         let (permit, given) = oneshot::channel();
-        self.table().wait(source, permit);
+        self.table.lock().wait(source, permit);
         self.hand_out();
         // The sender is never dropped without a permit.
         given.await.ok()
@@ -123,7 +124,7 @@ impl Places {
 
     fn hand_out(self: &Arc<Self>) {
         loop {
-            let Some((source, waiting)) = self.table().grant() else {
+            let Some((source, waiting)) = self.table.lock().grant() else {
                 return;
             };
             let permit = Permit {
@@ -133,10 +134,6 @@ impl Places {
             // The permit of a cycle that has just gone is dropped, and its place is free again.
             drop(waiting.permit.send(permit));
         }
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -189,7 +186,7 @@ impl Table {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.places.table().give_back(&self.source);
+        self.places.table.lock().give_back(&self.source);
         self.places.hand_out();
     }
 }
@@ -229,7 +226,7 @@ mod tests {
         assert_eq!(others.len(), MAX_PER_SOURCE);
         drop((held, others));
         assert!(place(&places, "one", "d").is_some());
-        let table = places.table();
+        let table = places.table.lock();
         assert_eq!(table.free, MAX_PLACES);
         assert!(table.lines.is_empty());
     }

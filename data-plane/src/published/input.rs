@@ -4,15 +4,13 @@
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, header};
-use kanat_engine::{Input, Mask, trigger};
-use kanat_mapping::Effort;
+use kanat_engine::trigger;
 use kanat_mapping::json::{self, JsonError, write_string};
 use kanat_message_log::key;
 use kanat_model::Timestamp;
 use kanat_model::id::MessageId;
 use kanat_model::message::Trigger;
 use kanat_schema::Schema;
-use kanat_script::apart;
 
 use super::access::Caller;
 use super::route::Target;
@@ -49,20 +47,7 @@ pub(crate) fn arrive(
     }
     let document = document(target, caller, runnable, parts, &faults, at)?;
     let id = MessageId::generate();
-    let keys = apart::evaluate_now(&Effort::default(), |effort| {
-        let input = Input {
-            payload: given,
-            trigger: &document.seen,
-            steps: b"",
-            now: at,
-            mask: Mask::none(),
-            effort,
-        };
-        runnable
-            .flow
-            .program
-            .keys(&input, runnable.environment.as_ref())
-    });
+    let keys = runnable.keys(given, &document.seen, at);
     let traceparent = trace_context::accept(&parts.headers, &id);
     Ok(Arrival {
         id,

@@ -15,7 +15,7 @@ use kanat_model::batch_job::Status;
 use kanat_model::id::MessageId;
 use kanat_model::message::{self, ErrorKind, Trigger};
 use kanat_model::page::Page;
-use kanat_model::{Code, Error, Timestamp};
+use kanat_model::{Code, Error, Timestamp, saturated};
 use kanat_proto::plan::v1::FlowPlan;
 use kanat_store::batch_job::record::{self, End, StartedRecord};
 use kanat_store::batch_job::{self, BatchJob};
@@ -81,7 +81,7 @@ async fn drive(app: &App, job: &BatchJob) -> Result<(), Error> {
 /// Returns whether there is anything to do for a job none of whose records has ended: most looks
 /// find nothing, and write nothing.
 fn moves(job: &BatchJob, started: &[StartedRecord]) -> bool {
-    let under_way = u32::try_from(started.len()).unwrap_or(u32::MAX);
+    let under_way = saturated(started.len());
     let pending = job
         .total
         .saturating_sub(job.succeeded)

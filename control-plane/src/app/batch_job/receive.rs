@@ -5,11 +5,11 @@
 use futures::{Stream, StreamExt};
 use kanat_mapping::json;
 use kanat_model::id::{BatchJobId, FlowId};
-use kanat_model::{Code, Error, Timestamp};
+use kanat_model::{Code, Error, Timestamp, saturated};
 use kanat_store::batch_job::{self, BatchJob, record, upload};
 
 use super::{check_flow, concurrency};
-use crate::app::{App, Caller};
+use crate::app::Call;
 
 /// Records of one job.
 const MAX_RECORDS: usize = 100_000;
@@ -28,13 +28,12 @@ pub struct Piece {
 }
 
 /// Takes the records as they come; the job is durable when this answers.
-pub async fn create<P>(app: &App, caller: &Caller, pieces: P) -> Result<BatchJob, Error>
+pub async fn create<P>(call: &Call, pieces: P) -> Result<BatchJob, Error>
 where
     P: Stream<Item = Result<Piece, Error>> + Send,
 {
     let mut upload = Upload {
-        app,
-        caller,
+        call,
         id: BatchJobId::generate(),
         flow_id: None,
         concurrency: None,
@@ -48,8 +47,7 @@ where
 }
 
 struct Upload<'a> {
-    app: &'a App,
-    caller: &'a Caller,
+    call: &'a Call,
     id: BatchJobId,
     flow_id: Option<FlowId>,
     concurrency: Option<u32>,
@@ -77,25 +75,25 @@ impl Upload<'_> {
             ));
         }
         let concurrency = concurrency(self.concurrency)?;
-        let mut tx = self.app.store.begin().await?;
-        if let Some(made) = super::made_before(&mut tx, self.caller).await? {
+        let mut tx = self.call.write().await?;
+        if let Some(made) = self.call.made::<BatchJobId>(&mut tx).await? {
             drop(tx);
             self.discard().await;
             return Ok(made);
         }
-        check_flow(&mut tx, self.caller, &flow_id).await?;
+        check_flow(self.call, &mut tx, &flow_id).await?;
         if !upload::end(&mut tx, &self.id).await? {
             return Err(too_slow());
         }
-        let job = super::job(self.caller, flow_id, self.records, concurrency, None);
+        let job = super::job(&self.call.caller, flow_id, self.records, concurrency, None);
         let job = BatchJob {
             id: self.id.clone(),
             ..job
         };
         batch_job::insert(&mut tx, &job).await?;
-        self.caller.note_made(&mut tx, job.id.as_str()).await?;
+        self.call.caller.note_made(&mut tx, &job.id).await?;
         tx.commit().await?;
-        self.app.batch_jobs.notify_one();
+        self.call.app.batch_jobs.notify_one();
         Ok(job)
     }
 
@@ -118,7 +116,7 @@ impl Upload<'_> {
             let flow_id = FlowId::from(flow_id);
             // Who names the flow first is told what is wrong with it before all records have come.
             if !records.is_empty() {
-                check_flow(&mut *self.app.store.read().await?, self.caller, &flow_id).await?;
+                check_flow(self.call, &mut *self.call.read().await?, &flow_id).await?;
             }
             self.flow_id = Some(flow_id);
         }
@@ -131,7 +129,7 @@ impl Upload<'_> {
 
     async fn store(&mut self, records: &[String]) -> Result<(), Error> {
         let now = Timestamp::now();
-        let mut tx = self.app.store.begin().await?;
+        let mut tx = self.call.write().await?;
         if self.records == 0 {
             upload::begin(&mut tx, &self.id, now).await?;
         } else if !upload::touch(&mut tx, &self.id, now).await? {
@@ -139,9 +137,7 @@ impl Upload<'_> {
         }
         record::insert(&mut tx, &self.id, self.records, records).await?;
         tx.commit().await?;
-        self.records = self
-            .records
-            .saturating_add(u32::try_from(records.len()).unwrap_or(u32::MAX));
+        self.records = self.records.saturating_add(saturated(records.len()));
         kanat_failpoint::hit("batch.piece");
         Ok(())
     }
@@ -150,7 +146,7 @@ impl Upload<'_> {
     /// upload.
     async fn discard(&self) {
         let dropped = async {
-            let mut tx = self.app.store.begin().await?;
+            let mut tx = self.call.app.store.begin().await?;
             upload::discard(&mut tx, &self.id).await?;
             tx.commit().await
         };

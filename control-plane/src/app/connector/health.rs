@@ -8,7 +8,7 @@ use kanat_model::{Error, Health, Timestamp};
 use kanat_store::Db;
 use kanat_store::connector_health::{self, ConnectorHealth, HealthChange};
 
-use crate::app::{App, Caller};
+use crate::app::Call;
 
 /// As many changes of an instance are kept.
 const KEPT_CHANGES: u32 = 500;
@@ -148,13 +148,12 @@ pub async fn config_changed(db: &mut Db, id: &InstanceId) -> Result<(), Error> {
 
 /// How an instance does, as far as it is known, and the changes of it, newest first.
 pub async fn get(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &InstanceId,
     page: Page,
 ) -> Result<(Option<ConnectorHealth>, ListPage<HealthChange>), Error> {
-    let mut tx = app.store.read().await?;
-    super::existing(&mut tx, caller, id).await?;
+    let mut tx = call.read().await?;
+    call.existing(&mut tx, id).await?;
     let health = connector_health::get(&mut tx, id).await?;
     Ok((
         health,

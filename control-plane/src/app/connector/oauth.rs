@@ -25,7 +25,7 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::Config;
-use crate::app::{App, Caller, Change, ChangeResult};
+use crate::app::{App, Call, Caller, Change, ChangeResult};
 pub use refresh::{Renewals, refresh_due};
 pub use tokens::{TokenStatus, held, refused, seal_context as tokens_context};
 
@@ -57,8 +57,7 @@ pub struct Callback {
 /// Begins to connect the instance of this name; without a redirect address the provider sends
 /// people back to this service.
 pub async fn start(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     catalog_id: &str,
     instance_name: &str,
     redirect_uri: Option<String>,
@@ -75,10 +74,10 @@ pub async fn start(
             format!("{catalog_id} is not connected by OAuth2"),
         ));
     }
-    let redirect_uri = redirect_uri.unwrap_or_else(|| own_callback(app));
+    let redirect_uri = redirect_uri.unwrap_or_else(|| own_callback(&call.app));
     check_redirect(&redirect_uri)?;
-    let mut tx = app.store.begin().await?;
-    let instance = named(&mut tx, caller, instance_name).await?;
+    let mut tx = call.write().await?;
+    let instance = named(call, &mut tx, instance_name).await?;
     if instance.catalog_id != catalog_id {
         let message = format!(
             "{instance_name:?} is an instance of {}, not of {catalog_id}",
@@ -86,7 +85,7 @@ pub async fn start(
         );
         return Err(Error::field("instanceName", message));
     }
-    let client = client(entry, &super::config(app, &instance)?)?;
+    let client = client(entry, &super::config(&call.app, &instance)?)?;
     if client.grant() == Grant::ClientCredentials {
         return Err(Error::precondition(
             "an instance with the grant client_credentials needs nobody's consent",
@@ -95,7 +94,7 @@ pub async fn start(
     let state = random_token();
     let verifier = random_token();
     let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
-    let state = signed(app, &state);
+    let state = signed(&call.app, &state);
     let authorization_url = client
         .authorization(&redirect_uri, &state, &challenge)
         .map_err(Error::precondition)?;
@@ -104,11 +103,12 @@ pub async fn start(
     oauth_start::delete_expired(&mut tx, now).await?;
     let start = OauthStart {
         state_sha256: hash(&state),
-        account_id: caller.account_id.clone(),
-        environment_id: caller.environment_id.clone(),
+        account_id: call.caller.account_id.clone(),
+        environment_id: call.caller.environment_id.clone(),
         instance_id: instance.id.clone(),
         redirect_uri: redirect_uri.clone(),
-        verifier: app
+        verifier: call
+            .app
             .sealer
             .seal(verifier.as_bytes(), &verifier_context(&hash(&state))),
         expires_at,
@@ -132,12 +132,7 @@ pub async fn complete(
     callback: Callback,
 ) -> Result<ChangeResult<(ConnectorInstance, TokenStatus)>, Error> {
     let start = take(app, caller, &callback.state).await?;
-    let mut tx = app.store.read().await?;
-    let instance =
-        connector_instance::get(&mut tx, &start.environment_id, &start.instance_id).await?;
-    drop(tx);
-    let instance = instance
-        .ok_or_else(|| Error::not_found("connector instance", start.instance_id.as_str()))?;
+    let instance = started_for(&mut *app.store.read().await?, &start).await?;
     let client = client(
         super::catalog_entry(&instance.catalog_id)?,
         &super::config(app, &instance)?,
@@ -184,22 +179,25 @@ pub async fn complete(
         })?;
     let mut change = Change::begin(app, &start.environment_id).await?;
     // The instance may have been changed or deleted meanwhile.
-    let instance =
-        connector_instance::get(change.db(), &start.environment_id, &start.instance_id).await?;
-    let instance = instance
-        .ok_or_else(|| Error::not_found("connector instance", start.instance_id.as_str()))?;
+    let instance = started_for(&mut change, &start).await?;
     let row = tokens::row(app, &instance, given, None);
-    oauth_token::put(change.db(), &row, Timestamp::now()).await?;
+    oauth_token::put(&mut change, &row, Timestamp::now()).await?;
     super::health::observe(
-        change.db(),
+        &mut change,
         &instance.id,
         Observation::Passed,
         "connected by OAuth2",
     )
     .await?;
-    super::republish(&mut change, app, &instance).await?;
+    super::republish(&mut change, &instance).await?;
     let held = tokens::held_of(&row);
     change.commit((instance, held)).await
+}
+
+/// Returns the instance that is being connected.
+async fn started_for(db: &mut Db, start: &OauthStart) -> Result<ConnectorInstance, Error> {
+    let found = connector_instance::get(db, &start.environment_id, &start.instance_id).await?;
+    found.ok_or_else(|| Error::not_found("connector instance", start.instance_id.as_str()))
 }
 
 /// Returns whether the instance's client gets tokens without a user's consent.
@@ -341,8 +339,8 @@ async fn take(app: &App, caller: Option<&Caller>, state: &str) -> Result<OauthSt
     Ok(start)
 }
 
-async fn named(db: &mut Db, caller: &Caller, name: &str) -> Result<ConnectorInstance, Error> {
-    let names = connector_instance::names(db, &caller.environment_id).await?;
+async fn named(call: &Call, db: &mut Db, name: &str) -> Result<ConnectorInstance, Error> {
+    let names = connector_instance::names(db, &call.caller.environment_id).await?;
     let Some(found) = names.into_iter().find(|known| known.name == name) else {
         let message = format!(
             "the environment has no connector instance named {name:?}: create it first, with \
@@ -350,7 +348,7 @@ async fn named(db: &mut Db, caller: &Caller, name: &str) -> Result<ConnectorInst
         );
         return Err(Error::field("instanceName", message));
     };
-    super::existing(db, caller, &found.id).await
+    call.existing(db, &found.id).await
 }
 
 fn client(entry: &Entry, config: &Config) -> Result<Client, Error> {

@@ -11,7 +11,7 @@ use kanat_store::Db;
 use kanat_store::endpoint_schema::{self, EndpointSchema};
 
 use super::live;
-use crate::app::{App, Caller};
+use crate::app::Call;
 
 /// No more endpoints of one instance are kept apart.
 const MAX_ENDPOINTS: u64 = 500;
@@ -82,13 +82,12 @@ pub async fn take_up(
 
 /// The endpoints of an instance by name, each with all that was seen of it.
 pub async fn list(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &InstanceId,
     page: Page,
 ) -> Result<ListPage<(EndpointSchema, Shape)>, Error> {
-    let mut tx = app.store.read().await?;
-    super::existing(&mut tx, caller, id).await?;
+    let mut tx = call.read().await?;
+    call.existing(&mut tx, id).await?;
     let ListPage { items, total, page } = endpoint_schema::list(&mut tx, id, page).await?;
     let whole = |row: EndpointSchema| {
         let shape = whole(&row)?;
@@ -104,17 +103,16 @@ pub async fn list(
 /// Has nodes tell what they have received, asks the endpoints that can be asked, and compares what
 /// each answers, now and since the last check, with what it answered before, which from now on is
 /// both.
-pub async fn check(
-    app: &App,
-    caller: &Caller,
-    id: &InstanceId,
-) -> Result<(Timestamp, Vec<EndpointCheck>), Error> {
-    existing_now(app, caller, id).await?;
-    app.hub.observed_until_now(&caller.environment_id).await;
+pub async fn check(call: &Call, id: &InstanceId) -> Result<(Timestamp, Vec<EndpointCheck>), Error> {
+    existing_now(call, id).await?;
+    call.app
+        .hub
+        .observed_until_now(&call.caller.environment_id)
+        .await;
     let now = Timestamp::now();
-    let mut answers = ask(app, caller, id).await?;
-    let mut tx = app.store.begin().await?;
-    super::existing(&mut tx, caller, id).await?;
+    let mut answers = ask(call, id).await?;
+    let mut tx = call.write().await?;
+    call.existing(&mut tx, id).await?;
     let mut checked = Vec::new();
     let mut page = Page {
         limit: Page::MAX_LIMIT,
@@ -169,20 +167,19 @@ pub async fn check(
 }
 
 /// Errors when there is no such instance to ask for.
-async fn existing_now(app: &App, caller: &Caller, id: &InstanceId) -> Result<(), Error> {
-    let mut tx = app.store.read().await?;
-    super::existing(&mut tx, caller, id).await?;
+async fn existing_now(call: &Call, id: &InstanceId) -> Result<(), Error> {
+    let mut tx = call.read().await?;
+    call.existing(&mut tx, id).await?;
     Ok(())
 }
 
 /// Asks the endpoints of an instance for their present answers.
 async fn ask(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &InstanceId,
 ) -> Result<HashMap<String, Result<Shape, String>>, Error> {
-    let mut tx = app.store.read().await?;
-    let row = super::existing(&mut tx, caller, id).await?;
+    let mut tx = call.read().await?;
+    let row = call.existing(&mut tx, id).await?;
     let page = Page {
         limit: Page::MAX_LIMIT,
         offset: 0,
@@ -193,10 +190,10 @@ async fn ask(
         .into_iter()
         .map(|row| row.endpoint)
         .collect();
-    let instance = super::ready(app, &mut tx, &row).await?;
+    let instance = super::ready(&call.app, &mut tx, &row).await?;
     drop(tx);
     Ok(match instance {
-        Ok(instance) => live::ask(app, &instance, &known).await,
+        Ok(instance) => live::ask(&call.app, &instance, &known).await,
         Err(message) => known
             .into_iter()
             .map(|endpoint| (endpoint, Err(message.clone())))

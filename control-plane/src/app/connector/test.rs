@@ -13,7 +13,7 @@ use kanat_model::id::InstanceId;
 use kanat_model::{Error, Timestamp};
 use kanat_net::outbound;
 
-use crate::app::{App, Caller};
+use crate::app::{App, Call};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -63,11 +63,11 @@ impl MaskedRequest {
 }
 
 /// Calls the instance with its credentials; its health follows from what was found.
-pub async fn test(app: &App, caller: &Caller, id: &InstanceId) -> Result<TestResult, Error> {
-    let mut tx = app.store.read().await?;
-    let row = super::existing(&mut tx, caller, id).await?;
+pub async fn test(call: &Call, id: &InstanceId) -> Result<TestResult, Error> {
+    let mut tx = call.read().await?;
+    let row = call.existing(&mut tx, id).await?;
     let entry = super::catalog_entry(&row.catalog_id)?;
-    let instance = super::ready(app, &mut tx, &row)
+    let instance = super::ready(&call.app, &mut tx, &row)
         .await?
         .map_err(Error::precondition)?;
     drop(tx);
@@ -87,7 +87,7 @@ pub async fn test(app: &App, caller: &Caller, id: &InstanceId) -> Result<TestRes
     let mask = Mask::new(instance.secrets());
     let shown = MaskedRequest::of(&mask, &request);
     let begun = Instant::now();
-    let outcome = app.outbound.send(request).await;
+    let outcome = call.app.outbound.send(request).await;
     let latency = begun.elapsed();
     let (ok, message) = judge(entry, &shown, outcome.as_ref(), &mask);
     let status = outcome.ok().map(|answer| answer.status);
@@ -98,7 +98,7 @@ pub async fn test(app: &App, caller: &Caller, id: &InstanceId) -> Result<TestRes
         latency,
         request: shown,
     };
-    note(app, id, &tested).await?;
+    note(&call.app, id, &tested).await?;
     Ok(tested)
 }
 

@@ -5,7 +5,7 @@ mod together;
 
 use kanat_engine::Program;
 use kanat_flow::{Definition, Identity};
-use kanat_message_log::{Filter, Position, Tenant};
+use kanat_message_log::{Filter, Position};
 use kanat_model::flow::Status;
 use kanat_model::id::{EnvironmentId, FlowId};
 use kanat_model::message;
@@ -19,8 +19,8 @@ use kanat_store::{Db, Tx, environment, flow_version, meta};
 use prost::Message;
 
 use super::names::EnvironmentNames;
-use super::{definition, existing, fields, identity, refuse_callers, uses, webhook};
-use crate::app::{App, Caller, Change, ChangeResult, IfMatch, change, name};
+use super::{definition, fields, identity, refuse_callers, uses, version, webhook};
+use crate::app::{App, Call, Caller, Change, ChangeResult, change, name};
 use crate::push::Rollout;
 pub use together::Deploys;
 use together::{DeployOutcome, PreparedDeploy};
@@ -62,22 +62,18 @@ enum DeployRequest {
 
 /// Puts the draft into service as a new version.
 pub async fn deploy(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &FlowId,
     deploy: Deploy,
-    if_match: &IfMatch,
 ) -> Result<ChangeResult<Deployment>, Error> {
     let summary = deploy
         .summary
         .map(|summary| name::check_text("changeSummary", summary))
         .transpose()?;
     put_into_service(
-        app,
-        caller,
+        call,
         id,
         &DeployRequest::Draft(Deploy { summary, ..deploy }),
-        if_match,
     )
     .await
 }
@@ -85,11 +81,9 @@ pub async fn deploy(
 /// Puts the definition of an earlier version into service, as a new version; it becomes the draft
 /// too. Errors when that would throw away a draft and the caller does not ask for it.
 pub async fn rollback(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &FlowId,
     rollback: Rollback,
-    if_match: &IfMatch,
 ) -> Result<ChangeResult<Deployment>, Error> {
     if rollback.version == 0 {
         return Err(Error::field(
@@ -97,33 +91,23 @@ pub async fn rollback(
             "is required, and begins at 1",
         ));
     }
-    put_into_service(app, caller, id, &DeployRequest::Version(rollback), if_match).await
+    put_into_service(call, id, &DeployRequest::Version(rollback)).await
 }
 
 /// Holds the flow's messages from now on.
-pub async fn pause(
-    app: &App,
-    caller: &Caller,
-    id: &FlowId,
-    if_match: &IfMatch,
-) -> Result<ChangeResult<Flow>, Error> {
-    set_status(app, caller, id, if_match, Status::pause).await
+pub async fn pause(call: &Call, id: &FlowId) -> Result<ChangeResult<Flow>, Error> {
+    set_status(call, id, Status::pause).await
 }
 
 /// Runs what was held, and takes messages again.
-pub async fn resume(
-    app: &App,
-    caller: &Caller,
-    id: &FlowId,
-    if_match: &IfMatch,
-) -> Result<ChangeResult<Flow>, Error> {
-    set_status(app, caller, id, if_match, Status::resume).await
+pub async fn resume(call: &Call, id: &FlowId) -> Result<ChangeResult<Flow>, Error> {
+    set_status(call, id, Status::resume).await
 }
 
 /// Publishes what changed around the deployed plan of `flow`: its name, its tokens, whether it is
 /// paused.
-pub async fn publish_again(change: &mut Change<'_>, app: &App, flow: &Flow) -> Result<(), Error> {
-    let found = deployed_plan(app, change.db(), &flow.environment_id, &flow.id).await?;
+pub async fn publish_again(change: &mut Change<'_>, flow: &Flow) -> Result<(), Error> {
+    let found = deployed_plan(change.app, change, &flow.environment_id, &flow.id).await?;
     let Some(mut plan) = found else { return Ok(()) };
     plan.flow_name = flow.name.clone();
     plan.paused = flow.status == Status::Paused;
@@ -132,29 +116,27 @@ pub async fn publish_again(change: &mut Change<'_>, app: &App, flow: &Flow) -> R
         .as_mut()
         .and_then(|trigger| trigger.kind.as_mut())
     {
-        let tokens = webhook::tokens(app, change.db(), &mut flow.clone(), Timestamp::now()).await?;
+        let tokens =
+            webhook::tokens(change.app, change, &mut flow.clone(), Timestamp::now()).await?;
         hook.tokens = tokens.iter().map(webhook::to_plan).collect();
     }
-    change.put(Kind::Flow, flow.id.as_str(), &plan).await
+    change.put(Kind::Flow, &flow.id, &plan).await
 }
 
 async fn set_status(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &FlowId,
-    if_match: &IfMatch,
     next: fn(Status) -> Result<Status, Error>,
 ) -> Result<ChangeResult<Flow>, Error> {
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    let mut flow = existing(change.db(), caller, id).await?;
-    if caller.repeats(change.db(), id.as_str()).await? {
+    let mut change = call.change().await?;
+    let (mut flow, is_repeat) = call.target(&mut change, id).await?;
+    if is_repeat {
         return change.commit(flow).await;
     }
-    if_match.check(flow.revision)?;
     flow.status = next(flow.status)?;
     flow.updated_at = Timestamp::now();
-    flow::update(change.db(), &mut flow).await?;
-    publish_again(&mut change, app, &flow).await?;
+    flow::update(&mut change, &mut flow).await?;
+    publish_again(&mut change, &flow).await?;
     change.urgent();
     change.commit(flow).await
 }
@@ -162,16 +144,14 @@ async fn set_status(
 /// Everything that can be wrong is found before anything is written. Made anew as long as others
 /// change what it is made from.
 async fn put_into_service(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &FlowId,
     asked: &DeployRequest,
-    if_match: &IfMatch,
 ) -> Result<ChangeResult<Deployment>, Error> {
     for _ in 0..TRIES {
-        let mut tx = app.store.read().await?;
-        let flow = existing(&mut tx, caller, id).await?;
-        if caller.made_before(&mut tx).await?.is_some() {
+        let mut tx = call.read().await?;
+        let flow = call.existing(&mut tx, id).await?;
+        if call.caller.made_before(&mut tx).await?.is_some() {
             return Ok(ChangeResult {
                 value: Deployment {
                     flow,
@@ -180,27 +160,33 @@ async fn put_into_service(
                 applied: Rollout::Everywhere,
             });
         }
-        if_match.check(flow.revision)?;
+        call.if_match.check(flow.revision)?;
         let was_paused = flow.status == Status::Paused;
         let flow = asked.of(flow, &mut tx).await?;
-        if runs_already(app, &flow, &mut tx).await? {
+        if runs_already(&call.app, &flow, &mut tx).await? {
             drop(tx);
-            return unchanged(app, caller, id, asked.status(), if_match).await;
+            return unchanged(call, id, asked.status()).await;
         }
-        let definition = asked.definition(app, &flow)?;
-        let ready = ready(app, caller, flow, definition, asked.status(), tx).await?;
+        let definition = asked.definition(&call.app, &flow)?;
+        let ready = ready(call, flow, definition, asked.status(), tx).await?;
         let held_messages = if was_paused {
-            Some(held(app, caller, id).await?)
+            Some(held(call, id).await?)
         } else {
             None
         };
-        if let DeployOutcome::Committed(flow, version) = app
+        if let DeployOutcome::Committed(flow, version) = call
+            .app
             .deploys
-            .submit(app, &caller.environment_id, ready)
+            .submit(&call.app, &call.caller.environment_id, ready)
             .await?
         {
             let applied = match version {
-                Some(version) => app.hub.applied(&caller.environment_id, &version).await,
+                Some(version) => {
+                    call.app
+                        .hub
+                        .applied(&call.caller.environment_id, &version)
+                        .await
+                }
                 None => Rollout::Everywhere,
             };
             return Ok(ChangeResult {
@@ -231,15 +217,7 @@ impl DeployRequest {
                 version,
                 discard_draft,
             }) => {
-                let former = flow_version::get(db, &flow.id, *version).await?;
-                let missing = || {
-                    Error::new(
-                        Code::NotFound,
-                        format!("flow {:?} has no version {version}", flow.name),
-                    )
-                    .with_resource("flow", &flow.name)
-                };
-                let former = former.ok_or_else(missing)?;
+                let former = version::existing(db, &flow, *version).await?;
                 if flow.draft && !discard_draft {
                     return Err(Error::precondition(format!(
                         "flow {:?} has a draft that is not deployed, and a rollback would throw \
@@ -283,16 +261,15 @@ impl DeployRequest {
 /// All that a deploy comes to, found while others may change what it is made from: nobody waits for
 /// it.
 async fn ready(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     mut flow: Flow,
     definition: Definition,
     status: fn(Status) -> Status,
     mut tx: Tx,
 ) -> Result<PreparedDeploy, Error> {
-    let made_from = set_version(&mut tx, caller).await?;
-    let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
-    let missing = fields::faults(app, &mut tx, caller, &definition, &names).await?;
+    let made_from = set_version(&mut tx, &call.caller).await?;
+    let names = EnvironmentNames::load(&mut tx, &call.caller.environment_id).await?;
+    let missing = fields::faults(call, &mut tx, &definition, &names).await?;
     if !missing.is_empty() {
         return Err(definition::invalid(
             "the definition does not fit the environment",
@@ -309,7 +286,7 @@ async fn ready(
     flow.updated_at = now;
     let mut identity = identity(&flow);
     if flow.trigger_kind == webhook::TRIGGER {
-        identity.webhook_tokens = webhook::tokens(app, &mut tx, &mut flow, now).await?;
+        identity.webhook_tokens = webhook::tokens(&call.app, &mut tx, &mut flow, now).await?;
     }
     drop(tx);
     let plan = FlowPlan {
@@ -320,12 +297,12 @@ async fn ready(
     Ok(PreparedDeploy {
         uses: uses::resource_ids(&plan, &names),
         resource: change::sealed(
-            &app.sealer,
-            &caller.environment_id,
+            &call.app.sealer,
+            &call.caller.environment_id,
             &resource_id,
             &plan.encode_to_vec(),
         ),
-        deployed_by: caller.clone(),
+        deployed_by: call.caller.clone(),
         summary,
         flow,
         definition,
@@ -391,26 +368,24 @@ fn comparable(plan: FlowPlan) -> FlowPlan {
 /// Publishes what runs once more, without a version: the answer waits until it is live, as that of
 /// every deploy. Nodes that have refused it get it again. A paused flow goes on if `next` says so.
 async fn unchanged(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &FlowId,
     next: fn(Status) -> Status,
-    if_match: &IfMatch,
 ) -> Result<ChangeResult<Deployment>, Error> {
-    let waiting = held(app, caller, id).await?;
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    let mut flow = existing(change.db(), caller, id).await?;
-    if_match.check(flow.revision)?;
-    caller.note_made(change.db(), id.as_str()).await?;
+    let waiting = held(call, id).await?;
+    let mut change = call.change().await?;
+    let mut flow = call.existing(&mut change, id).await?;
+    call.if_match.check(flow.revision)?;
+    call.caller.note_made(&mut change, id).await?;
     let held_messages = Some(waiting).filter(|_| flow.status == Status::Paused);
     let status = next(flow.status);
     if status != flow.status {
         flow.status = status;
         flow.updated_at = Timestamp::now();
-        flow::update(change.db(), &mut flow).await?;
+        flow::update(&mut change, &mut flow).await?;
         change.urgent();
     }
-    publish_again(&mut change, app, &flow).await?;
+    publish_again(&mut change, &flow).await?;
     change
         .commit(Deployment {
             flow,
@@ -421,16 +396,13 @@ async fn unchanged(
 
 /// Returns the number of messages of a flow that wait, which are those that it holds while it is
 /// paused.
-async fn held(app: &App, caller: &Caller, id: &FlowId) -> Result<u64, Error> {
-    let tenant = Tenant {
-        account_id: caller.account_id.clone(),
-        environment_id: caller.environment_id.clone(),
-    };
+async fn held(call: &Call, id: &FlowId) -> Result<u64, Error> {
     let filter = Filter {
         statuses: message::Status::WAITING.to_vec(),
-        ..Filter::flow(tenant, id.clone())
+        ..Filter::flow(call.caller.tenant(), id.clone())
     };
-    Ok(app
+    Ok(call
+        .app
         .log
         .list(
             &filter,

@@ -2,13 +2,13 @@
 
 use kanat_flow::Definition;
 use kanat_flow::diff::{self, Change};
+use kanat_model::Error;
 use kanat_model::id::FlowId;
-use kanat_model::{Code, Error};
+use kanat_store::Db;
 use kanat_store::flow::Flow;
-use kanat_store::{Db, flow_version};
 
-use super::{definition, existing};
-use crate::app::{App, Caller};
+use super::{definition, version};
+use crate::app::{App, Call};
 
 /// A definition of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,15 +42,7 @@ impl Edition {
         match self {
             Self::Draft => definition::stored(&app.sealer, flow),
             Self::Version(number) => {
-                let found = flow_version::get(db, &flow.id, number).await?;
-                let missing = || {
-                    Error::new(
-                        Code::NotFound,
-                        format!("flow {:?} has no version {number}", flow.name),
-                    )
-                    .with_resource("flow", &flow.name)
-                };
-                definition::stored(&app.sealer, &found.ok_or_else(missing)?)
+                definition::stored(&app.sealer, &version::existing(db, flow, number).await?)
             }
         }
     }
@@ -67,15 +59,14 @@ impl std::fmt::Display for Edition {
 
 /// Returns the changes that lead from one definition of a flow to another.
 pub async fn diff(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &FlowId,
     from: Edition,
     to: Edition,
 ) -> Result<Vec<Change>, Error> {
-    let mut tx = app.store.read().await?;
-    let flow = existing(&mut tx, caller, id).await?;
-    let before = from.definition(app, &mut tx, &flow).await?;
-    let after = to.definition(app, &mut tx, &flow).await?;
+    let mut tx = call.read().await?;
+    let flow = call.existing(&mut tx, id).await?;
+    let before = from.definition(&call.app, &mut tx, &flow).await?;
+    let after = to.definition(&call.app, &mut tx, &flow).await?;
     Ok(diff::between(&before, &after))
 }

@@ -11,17 +11,16 @@ use kanat_store::{Db, connector_instance, flow_use};
 
 use super::definition;
 use super::names::EnvironmentNames;
-use crate::app::{App, Caller, connector};
+use crate::app::{Call, connector};
 
 /// Returns all that a draft is warned of, in order of place.
 pub async fn warnings(
-    app: &App,
+    call: &Call,
     db: &mut Db,
-    caller: &Caller,
     definition: &Definition,
     names: &EnvironmentNames,
 ) -> Result<Vec<Diagnostic>, Error> {
-    let unset = unset(app, db, caller, definition, names).await?;
+    let unset = unset(call, db, definition, names).await?;
     let found = unset
         .into_iter()
         .chain(exposed_secrets(definition, names))
@@ -70,13 +69,12 @@ pub fn exposed_by_version(
 
 /// Returns all that keeps a definition from being deployed here, in order of place.
 pub async fn faults(
-    app: &App,
+    call: &Call,
     db: &mut Db,
-    caller: &Caller,
     definition: &Definition,
     names: &EnvironmentNames,
 ) -> Result<Vec<Diagnostic>, Error> {
-    let unset = unset(app, db, caller, definition, names).await?;
+    let unset = unset(call, db, definition, names).await?;
     let unset = unset
         .into_iter()
         .filter(|unset| unset.severity == Severity::Error);
@@ -88,25 +86,20 @@ pub async fn faults(
 
 /// Returns what of deployed flows keeps webhooks out that an instance is to verify, as it now is; a
 /// flow's name is in each.
-pub async fn shut_out(
-    app: &App,
-    caller: &Caller,
-    instance: &InstanceId,
-) -> Result<Vec<String>, Error> {
-    let mut tx = app.store.read().await?;
+pub async fn shut_out(call: &Call, instance: &InstanceId) -> Result<Vec<String>, Error> {
+    let mut tx = call.read().await?;
     let users =
         flow_use::definitions(&mut tx, &Kind::ConnectorInstance.resource_id(instance)).await?;
     if users.is_empty() {
         return Ok(Vec::new());
     }
-    let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
+    let names = EnvironmentNames::load(&mut tx, &call.caller.environment_id).await?;
     let mut found = Vec::new();
     for user in users {
         let unset = unset(
-            app,
+            call,
             &mut tx,
-            caller,
-            &definition::stored(&app.sealer, &user)?,
+            &definition::stored(&call.app.sealer, &user)?,
             &names,
         )
         .await?;
@@ -126,21 +119,18 @@ pub async fn shut_out(
 
 /// Returns a warning where deployed flows use an instance under a name that it no longer has: their
 /// next deploy would not find it, or another one.
-pub async fn misnamed(
-    app: &App,
-    caller: &Caller,
-    instance: &InstanceId,
-) -> Result<Option<String>, Error> {
-    let mut tx = app.store.read().await?;
-    let Some(found) = connector_instance::get(&mut tx, &caller.environment_id, instance).await?
+pub async fn misnamed(call: &Call, instance: &InstanceId) -> Result<Option<String>, Error> {
+    let mut tx = call.read().await?;
+    let Some(found) =
+        connector_instance::get(&mut tx, &call.caller.environment_id, instance).await?
     else {
         return Ok(None);
     };
     let users =
         flow_use::definitions(&mut tx, &Kind::ConnectorInstance.resource_id(instance)).await?;
-    let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
+    let names = EnvironmentNames::load(&mut tx, &call.caller.environment_id).await?;
     let misses = |user: &&User| {
-        let definition = definition::stored(&app.sealer, *user);
+        let definition = definition::stored(&call.app.sealer, *user);
         definition.is_ok_and(|definition| {
             definition
                 .instances()
@@ -171,15 +161,14 @@ fn in_order(mut found: Vec<Diagnostic>, more: impl Iterator<Item = Diagnostic>) 
 /// The fields that the definition names and the instances do not hold, or hold for nothing. Configs
 /// are opened only of instances whose fields it names.
 async fn unset(
-    app: &App,
+    call: &Call,
     db: &mut Db,
-    caller: &Caller,
     definition: &Definition,
     names: &EnvironmentNames,
 ) -> Result<Vec<Diagnostic>, Error> {
     let mut instances = Vec::new();
     for id in configured_instances(definition, names) {
-        instances.extend(connector::instance(app, db, caller, &InstanceId::new(id)).await?);
+        instances.extend(connector::instance(call, db, &InstanceId::new(id)).await?);
     }
     let holds = |id: &str, field: &str| {
         instances

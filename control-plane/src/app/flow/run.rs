@@ -7,30 +7,28 @@ use kanat_model::message::Trigger;
 use kanat_model::{Error, Timestamp};
 use kanat_proto::plan::v1::trigger::Kind;
 
+use super::deploy;
 use super::start::{Start, StartedMessage, start};
-use super::{deploy, existing};
-use crate::app::{App, Caller, json};
+use crate::app::{Call, json};
 
 const NULL: &str = "null";
 
 /// Takes `payload`, JSON text, as a message. A paused flow holds it. A payload that is left out is
 /// null, except where the trigger is a poll: its messages are records, and null is none.
 pub async fn run(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &FlowId,
     payload: Option<String>,
-    traceparent: Option<String>,
 ) -> Result<StartedMessage, Error> {
     json::check("payload", payload.as_deref().unwrap_or(NULL))?;
-    let mut tx = app.store.read().await?;
-    let flow = existing(&mut tx, caller, id).await?;
+    let mut tx = call.read().await?;
+    let flow = call.existing(&mut tx, id).await?;
     if flow.status == Status::Draft {
         return Err(Error::precondition(
             "a flow that is draft cannot be run: deploy it first",
         ));
     }
-    let plan = deploy::deployed_plan(app, &mut tx, &flow.environment_id, id).await?;
+    let plan = deploy::deployed_plan(&call.app, &mut tx, &flow.environment_id, id).await?;
     drop(tx);
     let plan = plan.ok_or_else(|| Error::not_found("flow", id.as_str()))?;
     let polls = plan
@@ -43,9 +41,9 @@ pub async fn run(
     }
     let payload = payload.unwrap_or_else(|| NULL.to_owned());
     let at = Timestamp::now();
-    let dedupe = caller.call.as_deref().map(key::management);
+    let dedupe = call.caller.call.as_deref().map(key::management);
     start(
-        app,
+        &call.app,
         Start {
             plan,
             payload,
@@ -53,7 +51,7 @@ pub async fn run(
             at,
             dedupe,
             batch_id: None,
-            traceparent,
+            traceparent: call.trace_context.clone(),
         },
     )
     .await

@@ -57,6 +57,8 @@ pub async fn prepare(app: &App, start: Start) -> Result<NewMessage, Error> {
     save_plan(app, &plan).await?;
     let request = request_json(at);
     let (ordering, idempotency) = keys(app, &plan, &payload, &request, at).await?;
+    let max_attempts = max_attempts(&plan);
+    let place = placement(&plan);
     Ok(NewMessage {
         id: MessageId::generate(),
         account_id: plan.account_id.into(),
@@ -76,18 +78,25 @@ pub async fn prepare(app: &App, start: Start) -> Result<NewMessage, Error> {
             .collect(),
         replay_of: None,
         batch_id,
-        max_attempts: plan
-            .retry
-            .as_ref()
-            .map_or(0, |retry| retry.count)
-            .saturating_add(1),
+        max_attempts,
         traceparent,
-        place: if plan.paused {
-            Placement::Held
-        } else {
-            Placement::Queued
-        },
+        place,
     })
+}
+
+/// Returns how often a message of this plan is tried at most.
+pub fn max_attempts(plan: &FlowPlan) -> u32 {
+    let retry = plan.retry.as_ref();
+    retry.map_or(0, |retry| retry.count).saturating_add(1)
+}
+
+/// Returns where a new message of this plan waits: a paused flow holds it.
+pub fn placement(plan: &FlowPlan) -> Placement {
+    if plan.paused {
+        Placement::Held
+    } else {
+        Placement::Queued
+    }
 }
 
 /// Puts a message into the log.
@@ -151,9 +160,9 @@ async fn keys(
     Ok((keys.ordering, keys.idempotency))
 }
 
-/// The version must stay runnable, also when no node has taken it up yet and the next deploy comes
-/// first.
-async fn save_plan(app: &App, plan: &FlowPlan) -> Result<(), Error> {
+/// Keeps a deployed plan in the message log: every node can run messages under it, also when the
+/// deploy has not reached it yet, or the next one comes first.
+pub async fn save_plan(app: &App, plan: &FlowPlan) -> Result<(), Error> {
     let flow_id = FlowId::from(plan.flow_id.as_str());
     if app.log.plan(&flow_id, plan.version).await?.is_some() {
         return Ok(());

@@ -12,8 +12,8 @@ use kanat_model::{Error, Timestamp};
 
 use super::names::{EnvironmentNames, Lenient};
 use super::samples::Samples;
-use super::{definition, existing, fields, identity};
-use crate::app::{App, Caller};
+use super::{definition, fields, identity};
+use crate::app::Call;
 pub use sample::Sample;
 
 /// Result of a test.
@@ -30,24 +30,26 @@ pub struct TestResult {
 
 /// Runs the draft on a sample. Connectors and tables that do not exist yet are no obstacle where
 /// nothing needs them.
-pub async fn test(
-    app: &App,
-    caller: &Caller,
-    id: &FlowId,
-    sample: Sample,
-) -> Result<TestResult, Error> {
-    let mut tx = app.store.read().await?;
-    let flow = existing(&mut tx, caller, id).await?;
-    let definition = definition::checked(&app.sealer, &flow)?;
-    let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
+pub async fn test(call: &Call, id: &FlowId, sample: Sample) -> Result<TestResult, Error> {
+    let mut tx = call.read().await?;
+    let flow = call.existing(&mut tx, id).await?;
+    let definition = definition::checked(&call.app.sealer, &flow)?;
+    let names = EnvironmentNames::load(&mut tx, &call.caller.environment_id).await?;
     fields::refuse_exposed(&definition, &names)?;
     let plan = kanat_flow::compile(&definition, &Lenient(&names), identity(&flow))
         .map_err(|faults| definition::invalid("the definition cannot be compiled", &faults))?;
     let now = Timestamp::now();
     let sample = sample.check(&plan, now)?;
-    let samples = Samples::load(app, &mut tx, &caller.environment_id, &plan, &names).await?;
+    let samples = Samples::load(
+        &call.app,
+        &mut tx,
+        &call.caller.environment_id,
+        &plan,
+        &names,
+    )
+    .await?;
     drop(tx);
     let program =
         Program::compile(plan).map_err(|error| Error::field("yamlConfig", error.to_string()))?;
-    Ok(run::run(app, caller, &program, &samples, &sample, now).await)
+    Ok(run::run(call, &program, &samples, &sample, now).await)
 }

@@ -4,47 +4,39 @@ use kanat_auth::Role;
 use kanat_model::id::FlowId;
 use kanat_model::page::{ListPage, Page};
 use kanat_model::{Code, Error};
+use kanat_store::Db;
+use kanat_store::flow::Flow;
 use kanat_store::flow_version::{self, FlowVersion};
 
-use super::existing;
-use crate::app::{App, Caller};
+use crate::app::{Call, Caller};
 
 /// The flow's versions, newest first.
-pub async fn list(
-    app: &App,
-    caller: &Caller,
-    id: &FlowId,
-    page: Page,
-) -> Result<ListPage<FlowVersion>, Error> {
-    let mut tx = app.store.read().await?;
-    existing(&mut tx, caller, id).await?;
+pub async fn list(call: &Call, id: &FlowId, page: Page) -> Result<ListPage<FlowVersion>, Error> {
+    let mut tx = call.read().await?;
+    call.existing(&mut tx, id).await?;
     let mut found = flow_version::list(&mut tx, id, page).await?;
     found
         .items
         .iter_mut()
-        .for_each(|version| hide_secrets(caller, version));
+        .for_each(|version| hide_secrets(&call.caller, version));
     Ok(found)
 }
 
 /// One version with its definition.
-pub async fn get(
-    app: &App,
-    caller: &Caller,
-    id: &FlowId,
-    version: u32,
-) -> Result<FlowVersion, Error> {
-    let mut tx = app.store.read().await?;
-    let flow = existing(&mut tx, caller, id).await?;
-    let mut found = flow_version::get(&mut tx, id, version).await?;
-    found
-        .iter_mut()
-        .for_each(|version| hide_secrets(caller, version));
+pub async fn get(call: &Call, id: &FlowId, version: u32) -> Result<FlowVersion, Error> {
+    let mut tx = call.read().await?;
+    let flow = call.existing(&mut tx, id).await?;
+    let mut found = existing(&mut tx, &flow, version).await?;
+    hide_secrets(&call.caller, &mut found);
+    Ok(found)
+}
+
+/// Returns a version of a flow.
+pub async fn existing(db: &mut Db, flow: &Flow, version: u32) -> Result<FlowVersion, Error> {
+    let found = flow_version::get(db, &flow.id, version).await?;
     found.ok_or_else(|| {
-        Error::new(
-            Code::NotFound,
-            format!("flow {:?} has no version {version}", flow.name),
-        )
-        .with_resource("flow", &flow.name)
+        let message = format!("flow {:?} has no version {version}", flow.name);
+        Error::new(Code::NotFound, message).with_resource("flow", &flow.name)
     })
 }
 

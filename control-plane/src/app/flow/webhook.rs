@@ -10,20 +10,22 @@ use kanat_store::Db;
 use kanat_store::flow::{self, Flow};
 use kanat_store::webhook_token::{self, Former};
 
-use super::{deploy, existing};
-use crate::app::{App, Caller, Change, ChangeResult, IfMatch, grace};
+use super::deploy;
+use crate::app::{App, Call, ChangeResult, grace};
 
 /// The `trigger_kind` of flows that a webhook starts.
 pub const TRIGGER: &str = "webhook";
 
 /// Returns the address of the flow's webhook, when a webhook starts it; a draft is answered there
 /// once it is deployed. Whoever has the address can send messages, so viewers do not get it.
-pub fn url(app: &App, caller: &Caller, flow: &Flow) -> Result<Option<String>, Error> {
-    let may_send = caller.role.allows(Permission::Write);
+pub fn url(call: &Call, flow: &Flow) -> Result<Option<String>, Error> {
+    let may_send = call.caller.role.allows(Permission::Write);
     match &flow.webhook_token {
-        Some(sealed) if flow.trigger_kind == TRIGGER && may_send => {
-            Ok(Some(app.public_url.webhook(&open(app, &flow.id, sealed)?)))
-        }
+        Some(sealed) if flow.trigger_kind == TRIGGER && may_send => Ok(Some(
+            call.app
+                .public_url
+                .webhook(&open(&call.app, &flow.id, sealed)?),
+        )),
         Some(_) | None => Ok(None),
     }
 }
@@ -31,19 +33,16 @@ pub fn url(app: &App, caller: &Caller, flow: &Flow) -> Result<Option<String>, Er
 /// Makes a new token. The old one is accepted until the grace period, such as `24h`, ends; without
 /// one, only the new one is.
 pub async fn rotate(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &FlowId,
     grace: Option<&str>,
-    if_match: &IfMatch,
 ) -> Result<ChangeResult<Flow>, Error> {
     let grace = grace::parse(grace)?;
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    let mut flow = existing(change.db(), caller, id).await?;
-    if caller.repeats(change.db(), id.as_str()).await? {
+    let mut change = call.change().await?;
+    let (mut flow, is_repeat) = call.target(&mut change, id).await?;
+    if is_repeat {
         return change.commit(flow).await;
     }
-    if_match.check(flow.revision)?;
     let Some(sealed) = flow
         .webhook_token
         .as_ref()
@@ -54,22 +53,22 @@ pub async fn rotate(
         ));
     };
     let now = Timestamp::now();
-    let old = key::sha256(&open(app, id, sealed)?);
+    let old = key::sha256(&open(&call.app, id, sealed)?);
     if grace.is_zero() {
         // Who grants no grace wants no other token to work, those of earlier rotations neither.
-        webhook_token::delete_all(change.db(), id).await?;
+        webhook_token::delete_all(&mut change, id).await?;
     } else {
-        webhook_token::delete_expired(change.db(), id, now).await?;
+        webhook_token::delete_expired(&mut change, id, now).await?;
         let former = Former {
             sha256: old,
             expires_at: now.after(grace),
         };
-        webhook_token::insert(change.db(), id, &former).await?;
+        webhook_token::insert(&mut change, id, &former).await?;
     }
-    flow.webhook_token = Some(new_token(app, id));
+    flow.webhook_token = Some(new_token(&call.app, id));
     flow.updated_at = now;
-    flow::update(change.db(), &mut flow).await?;
-    deploy::publish_again(&mut change, app, &flow).await?;
+    flow::update(&mut change, &mut flow).await?;
+    deploy::publish_again(&mut change, &flow).await?;
     change.urgent();
     change.commit(flow).await
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use kanat_model::id::LookupTableId;
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Error, Timestamp, saturated};
 use kanat_plan_stream::Kind;
 use kanat_plan_stream::parts::{self, Edit, Size};
 use kanat_proto::plan::v1::{self as plan, lookup_table::Entry};
@@ -29,15 +29,15 @@ pub async fn modified(
         Some(size) => size,
         None => whole(change, &next).await?,
     };
-    let count = u32::try_from(size.entries).unwrap_or(u32::MAX);
+    let count = saturated(size.entries);
     entries::check_count(count)?;
     entries::check_size(size.text_bytes)?;
-    Ok(lookup_table::modified(change.db(), &table.id, count, Timestamp::now()).await?)
+    Ok(lookup_table::modified(change, &table.id, count, Timestamp::now()).await?)
 }
 
 /// Publishes all parts of a table, and returns its size.
 pub async fn whole(change: &mut Change<'_>, table: &LookupTable) -> Result<Size, Error> {
-    let entries: Vec<_> = entry::all(change.db(), &table.id)
+    let entries: Vec<_> = entry::all(change, &table.id)
         .await?
         .into_iter()
         .map(|entry::Entry { key, value }| Entry { key, value })
@@ -125,13 +125,13 @@ async fn published_head(
     change: &mut Change<'_>,
     id: &LookupTableId,
 ) -> Result<Option<plan::LookupTable>, Error> {
-    change.published(Kind::LookupTable, id.as_str()).await
+    change.published(Kind::LookupTable, id).await
 }
 
 /// The table without its entries.
 fn head(table: &LookupTable, parts: u32, size: Size) -> plan::LookupTable {
     plan::LookupTable {
-        id: table.id.as_str().to_owned(),
+        id: table.id.to_string(),
         name: table.name.clone(),
         version: table.version,
         parts,

@@ -9,8 +9,8 @@ use kanat_model::message::Status;
 use kanat_model::page::Page;
 use kanat_model::{Code, Error, Timestamp};
 
-use super::{Query, append, deployed, replayed, tenant};
-use crate::app::{App, Caller};
+use super::{Query, append, deployed, replayed};
+use crate::app::{App, Call};
 
 /// Messages that one call may take up.
 const MAX_MESSAGES: u64 = 10_000;
@@ -19,8 +19,8 @@ const MAX_MESSAGES: u64 = 10_000;
 const AT_ONCE: usize = 64;
 
 /// Tries every dead letter again that the query finds; gives their ids, oldest first.
-pub async fn retry_all(app: &App, caller: &Caller, query: Query) -> Result<Vec<MessageId>, Error> {
-    let mut filter = query.check(tenant(caller))?;
+pub async fn retry_all(call: &Call, query: Query) -> Result<Vec<MessageId>, Error> {
+    let mut filter = query.check(call.caller.tenant())?;
     match filter.statuses.as_slice() {
         [] => filter.statuses.push(Status::DeadLetter),
         [Status::DeadLetter] => {}
@@ -32,15 +32,16 @@ pub async fn retry_all(app: &App, caller: &Caller, query: Query) -> Result<Vec<M
             return Err(Error::field("status", problem));
         }
     }
-    super::check_flow(app, caller, &filter.flow_id).await?;
-    let found = find(app, &filter).await?;
+    super::check_flow(call, &filter.flow_id).await?;
+    let found = find(&call.app, &filter).await?;
     if found.is_empty() {
         return Ok(Vec::new());
     }
-    let version = deployed(app, caller, &filter.flow_id).await?.version;
+    let version = deployed(call, &filter.flow_id).await?.version;
     let tenant = &filter.tenant;
     let retries = stream::iter(found).map(|message| async move {
-        let retried = app
+        let retried = call
+            .app
             .log
             .retry(tenant, &message.id, Some(version))
             .await
@@ -52,57 +53,57 @@ pub async fn retry_all(app: &App, caller: &Caller, query: Query) -> Result<Vec<M
 
 /// Replays every message that the query finds; gives the ids of the new ones, oldest first. A call
 /// with an idempotency key replays each of them once, however often it is repeated.
-pub async fn replay_all(app: &App, caller: &Caller, query: Query) -> Result<Vec<MessageId>, Error> {
-    let filter = query.check(tenant(caller))?;
-    let paused = super::check_flow(app, caller, &filter.flow_id).await?;
+pub async fn replay_all(call: &Call, query: Query) -> Result<Vec<MessageId>, Error> {
+    let filter = query.check(call.caller.tenant())?;
+    let paused = super::check_flow(call, &filter.flow_id).await?;
     let Some(mut filter) = paused.apply(filter) else {
         return Ok(Vec::new());
     };
-    let begun = begun(app, caller).await?;
+    let begun = begun(call).await?;
     filter.until = filter.until.into_iter().chain(begun).min();
-    let found = find(app, &filter).await?;
+    let found = find(&call.app, &filter).await?;
     if found.is_empty() {
         return Ok(Vec::new());
     }
-    let plan = deployed(app, caller, &filter.flow_id).await?;
+    let plan = deployed(call, &filter.flow_id).await?;
     let tenant = &filter.tenant;
     let plan = &plan;
     let contents = stream::iter(found).map(|message| async move {
-        let content = app.log.content(tenant, &message.id).await?;
+        let content = call.app.log.content(tenant, &message.id).await?;
         content
             .map(|content| (content, message))
             .ok_or_else(|| Error::new(Code::NotFound, "the message is gone"))
     });
     let replays = contents.buffered(AT_ONCE).map(|read| async move {
         let (content, message) = read?;
-        let call = caller.call.as_deref();
-        let dedupe = call.map(|call| key::management(&format!("{call}:{}", message.id)));
+        let name = call.caller.call.as_deref();
+        let dedupe = name.map(|call| key::management(&format!("{call}:{}", message.id)));
         let message = replayed(message, content, plan);
         let message = NewMessage {
             dedupe: dedupe.into_iter().collect(),
             received_at: begun.map_or(message.received_at, |at| at.max(message.received_at)),
             ..message
         };
-        append(app, message).await
+        Ok(append(&call.app, message).await?.message_id)
     });
     taken_up(replays.buffered(AT_ONCE)).await
 }
 
 /// Returns when a call with an idempotency key began first. What it makes is received then or
 /// later, by any clock, and what it finds before: its repeats do not find what it made.
-async fn begun(app: &App, caller: &Caller) -> Result<Option<Timestamp>, Error> {
-    if caller.call.is_none() {
+async fn begun(call: &Call) -> Result<Option<Timestamp>, Error> {
+    if call.caller.call.is_none() {
         return Ok(None);
     }
-    let mut tx = app.store.begin().await?;
-    if let Some(noted) = caller.made_before(&mut tx).await? {
+    let mut tx = call.write().await?;
+    if let Some(noted) = call.caller.made_before(&mut tx).await? {
         let millis = noted.parse().map_err(|_| Error::internal())?;
         return Ok(Some(Timestamp::from_millis(millis)));
     }
     // What came within this millisecond is found, too.
     let begun = Timestamp::now().after(Duration::from_millis(1));
     let noted = begun.as_millis().to_string();
-    caller.note_made(&mut tx, &noted).await?;
+    call.caller.note_made(&mut tx, &noted).await?;
     tx.commit().await?;
     Ok(Some(begun))
 }

@@ -9,7 +9,7 @@ use kanat_model::id::FlowId;
 use kanat_model::message::Status;
 use kanat_store::flow::{self, Flow};
 
-use crate::app::{App, Caller};
+use crate::app::Call;
 
 /// Paused flows among those whose messages are shown.
 #[derive(Debug, Default)]
@@ -26,9 +26,11 @@ impl PausedFlows {
     }
 
     /// Reads the paused flows of the caller's environment.
-    pub async fn of_environment(app: &App, caller: &Caller) -> Result<Self, Error> {
-        let mut tx = app.store.read().await?;
-        Ok(Self(flow::paused(&mut tx, &caller.environment_id).await?))
+    pub async fn of_environment(call: &Call) -> Result<Self, Error> {
+        let mut tx = call.read().await?;
+        Ok(Self(
+            flow::paused(&mut tx, &call.caller.environment_id).await?,
+        ))
     }
 
     /// Returns the filter in terms of the log's statuses; `None` when it finds nothing.

@@ -9,8 +9,8 @@ use kanat_model::Error;
 use kanat_model::id::FlowId;
 use tokio::sync::watch;
 
-use super::{filter, tenant};
-use crate::app::{App, Caller};
+use super::filter;
+use crate::app::Call;
 
 /// Bytes of payloads and outputs by which a reader may lag.
 const MAX_LAG: u64 = 16 << 20;
@@ -37,13 +37,12 @@ pub enum StreamItem {
 
 /// The events, until the log closes or the caller goes, or lags.
 pub async fn follow(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     follow: Follow,
 ) -> Result<impl Stream<Item = Result<StreamItem, Error>> + Send + use<>, Error> {
     // Before the first read, so that nothing falls in between.
-    let changed = app.log.changed();
-    let last = app.log.last_event().await?;
+    let changed = call.app.log.changed();
+    let last = call.app.log.last_event().await?;
     let after = match follow.last_event_id {
         Some(text) => {
             let seen: i64 = text.parse().map_err(|_| no_event(&text))?;
@@ -57,15 +56,15 @@ pub async fn follow(
         .filter(|id| id != filter::ALL_FLOWS)
         .map(FlowId::new);
     if let Some(flow_id) = &flow_id {
-        super::check_flow(app, caller, flow_id).await?;
+        super::check_flow(call, flow_id).await?;
     }
     let query = EventQuery {
         flow_id,
         status: filter::status(follow.status.as_deref())?,
-        ..EventQuery::after(tenant(caller), after)
+        ..EventQuery::after(call.caller.tenant(), after)
     };
     let following = Following {
-        log: app.log.clone(),
+        log: call.app.log.clone(),
         query,
         changed,
         read: VecDeque::new(),

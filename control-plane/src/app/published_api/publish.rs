@@ -14,13 +14,14 @@ use kanat_store::published_api::{PublishedApi, uses};
 
 use super::version::response_texts;
 use super::{ApiView, seen};
+use crate::app::Change;
 use crate::app::flow::EnvironmentNames;
-use crate::app::{App, Change};
+use crate::carry::carry;
 
 /// Publishes an API as its rows now are, and gives it as callers see it.
-pub async fn api(change: &mut Change<'_>, app: &App, api: PublishedApi) -> Result<ApiView, Error> {
-    let seen = seen(app, change.db(), api).await?;
-    let names = EnvironmentNames::load(change.db(), &seen.api.environment_id).await?;
+pub async fn api(change: &mut Change<'_>, api: PublishedApi) -> Result<ApiView, Error> {
+    let seen = seen(change.app, change, api).await?;
+    let names = EnvironmentNames::load(change, &seen.api.environment_id).await?;
     let mut used = BTreeSet::new();
     let mut versions = Vec::with_capacity(seen.versions.len());
     // In the order of their numbers.
@@ -35,37 +36,33 @@ pub async fn api(change: &mut Change<'_>, app: &App, api: PublishedApi) -> Resul
         });
     }
     let used: Vec<String> = used.into_iter().collect();
-    uses::replace(change.db(), &seen.api.id, &used).await?;
+    uses::replace(change, &seen.api.id, &used).await?;
     let body = body(&seen.api, versions);
-    change
-        .put(Kind::PublishedApi, seen.api.id.as_str(), &body)
-        .await?;
+    change.put(Kind::PublishedApi, &seen.api.id, &body).await?;
     Ok(seen)
 }
 
 fn body(api: &PublishedApi, versions: Vec<plan::ApiVersion>) -> plan::PublishedApi {
-    plan::PublishedApi {
-        id: api.id.as_str().to_owned(),
-        name: api.name.clone(),
-        account_id: api.account_id.as_str().to_owned(),
-        environment_id: api.environment_id.as_str().to_owned(),
-        method: api.method.as_str().to_owned(),
-        path: api.path.clone(),
-        auth: api.auth.as_str().to_owned(),
-        oauth2: api.oauth2.as_ref().map(oauth2),
-        strict: match api.validation {
-            Validation::Strict => true,
-            Validation::Lenient => false,
-        },
-        versions,
-        deadline_ms: api.deadline_ms,
-        discard_late: match api.on_timeout {
-            OnTimeout::Discard => true,
-            OnTimeout::Continue => false,
-        },
-        strict_response: api.strict_response,
-        cors: api.cors.as_ref().map(cors),
-    }
+    carry!(
+        plan::PublishedApi, api { deadline_ms, strict_response }
+        text { id, account_id, environment_id }
+        word { method, auth }
+        with {
+            name: api.name.clone(),
+            path: api.path.clone(),
+            oauth2: api.oauth2.as_ref().map(oauth2),
+            strict: match api.validation {
+                Validation::Strict => true,
+                Validation::Lenient => false,
+            },
+            versions,
+            discard_late: match api.on_timeout {
+                OnTimeout::Discard => true,
+                OnTimeout::Continue => false,
+            },
+            cors: api.cors.as_ref().map(cors),
+        }
+    )
 }
 
 /// A version that serves.
@@ -86,7 +83,7 @@ fn bare(version: &Version) -> plan::ApiVersion {
         number: version.number,
         status: version.status.as_str().to_owned(),
         sunset_at: version.sunset_at.map_or(0, Timestamp::as_millis),
-        flow_id: version.flow_id.as_str().to_owned(),
+        flow_id: version.flow_id.to_string(),
         ..plan::ApiVersion::default()
     }
 }

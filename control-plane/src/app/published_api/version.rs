@@ -12,9 +12,9 @@ use kanat_store::published_api::version::{self, Content as Texts, Version};
 use kanat_store::published_api::{self, PublishedApi};
 
 use super::content::{CheckedContent, Content};
-use super::{ApiView, current, existing, publish, seen};
+use super::{ApiView, current, publish, seen};
 use crate::app::flow::{EnvironmentNames, deployed_plan, step_names};
-use crate::app::{App, Caller, Change, ChangeResult, IfMatch};
+use crate::app::{App, Call, Change, ChangeResult};
 
 /// A version that was asked for, and all that goes with it.
 #[derive(Debug, Clone)]
@@ -23,30 +23,21 @@ pub struct SeenVersion {
     pub version: Version,
 }
 
-/// All versions, highest number first.
-pub async fn list(app: &App, caller: &Caller, id: &PublishedApiId) -> Result<ApiView, Error> {
-    super::get(app, caller, id).await
-}
-
 /// Adds an active version. What is left out is as in the current one.
 pub async fn create(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &PublishedApiId,
     label: &str,
     content: Content,
-    if_match: &IfMatch,
 ) -> Result<ChangeResult<SeenVersion>, Error> {
     let content = content.check("schema").await?;
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    if caller.repeats(change.db(), id.as_str()).await? {
-        return made_before(change, app, caller, id, label).await;
-    }
-    let api = existing(change.db(), caller, id).await?;
-    if_match.check(api.revision)?;
+    let mut change = call.change().await?;
+    let Some(api) = call.fresh_target(&mut change, id).await? else {
+        return made_before(call, change, id, label).await;
+    };
     let wrong = || format!("{label:?} is no label of a version: v1 to v{MAX_VERSION}");
     let number = version_number(label).ok_or_else(|| Error::field("version", wrong()))?;
-    let versions = version::list(change.db(), id).await?;
+    let versions = version::list(&mut change, id).await?;
     if versions.iter().any(|version| version.number == number) {
         return Err(Error::already_exists("version", label));
     }
@@ -60,25 +51,23 @@ pub async fn create(
         retired_at: None,
         ..former
     };
-    write(app, change.db(), &api, &mut made, content).await?;
-    version::insert(change.db(), id, &made).await?;
-    finish(change, app, api, number).await
+    write(&call.app, &mut change, &api, &mut made, content).await?;
+    version::insert(&mut change, id, &made).await?;
+    finish(change, api, number).await
 }
 
 /// Says when a version is to end.
 pub async fn deprecate(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &PublishedApiId,
     label: &str,
     sunset_date: &str,
-    if_match: &IfMatch,
 ) -> Result<ChangeResult<SeenVersion>, Error> {
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    if caller.repeats(change.db(), id.as_str()).await? {
-        return made_before(change, app, caller, id, label).await;
-    }
-    let (api, mut version) = labelled(change.db(), caller, id, label, if_match).await?;
+    let mut change = call.change().await?;
+    let Some(api) = call.fresh_target(&mut change, id).await? else {
+        return made_before(call, change, id, label).await;
+    };
+    let mut version = labelled(&mut change, &api, label).await?;
     let sunset_at = date(sunset_date).ok_or_else(|| {
         Error::field(
             "sunsetDate",
@@ -88,8 +77,8 @@ pub async fn deprecate(
     version.status = version.status.deprecate()?;
     version.sunset_at = Some(sunset_at);
     version.deprecated_at = version.deprecated_at.or(Some(Timestamp::now()));
-    version::update(change.db(), id, &version).await?;
-    finish(change, app, api, version.number).await
+    version::update(&mut change, id, &version).await?;
+    finish(change, api, version.number).await
 }
 
 /// When a version is ended.
@@ -101,26 +90,24 @@ pub enum Retire {
 
 /// Ends a version: its callers are sent to the current one.
 pub async fn retire(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     id: &PublishedApiId,
     label: &str,
     when: Retire,
-    if_match: &IfMatch,
 ) -> Result<ChangeResult<SeenVersion>, Error> {
-    let mut change = Change::begin(app, &caller.environment_id).await?;
-    if caller.repeats(change.db(), id.as_str()).await? {
-        return made_before(change, app, caller, id, label).await;
-    }
-    let (api, mut version) = labelled(change.db(), caller, id, label, if_match).await?;
+    let mut change = call.change().await?;
+    let Some(api) = call.fresh_target(&mut change, id).await? else {
+        return made_before(call, change, id, label).await;
+    };
+    let mut version = labelled(&mut change, &api, label).await?;
     let now = Timestamp::now();
     version.status = match when {
         Retire::AfterItsSunset => version.status.retire(version.sunset_at, now)?,
         Retire::AtOnce => version.status.retire_at_once()?,
     };
     version.retired_at = Some(now);
-    version::update(change.db(), id, &version).await?;
-    finish(change, app, api, version.number).await
+    version::update(&mut change, id, &version).await?;
+    finish(change, api, version.number).await
 }
 
 /// Version `v1` of a new API.
@@ -251,17 +238,9 @@ pub fn response_texts(texts: &Texts) -> ResponseTexts<'_> {
     }
 }
 
-/// The API, and its version of that label.
-async fn labelled(
-    db: &mut Db,
-    caller: &Caller,
-    id: &PublishedApiId,
-    label: &str,
-    if_match: &IfMatch,
-) -> Result<(PublishedApi, Version), Error> {
-    let api = existing(db, caller, id).await?;
-    if_match.check(api.revision)?;
-    let versions = version::list(db, id).await?;
+/// The version of an API with that label.
+async fn labelled(db: &mut Db, api: &PublishedApi, label: &str) -> Result<Version, Error> {
+    let versions = version::list(db, &api.id).await?;
     let found = versions
         .into_iter()
         .find(|version| version_label(version.number) == label);
@@ -272,32 +251,30 @@ async fn labelled(
         )
         .with_resource("published API", &api.name)
     };
-    let found = found.ok_or_else(missing)?;
-    Ok((api, found))
+    found.ok_or_else(missing)
 }
 
 /// Answers a call that has made its change of a version before.
 async fn made_before(
+    call: &Call,
     mut change: Change<'_>,
-    app: &App,
-    caller: &Caller,
     id: &PublishedApiId,
     label: &str,
 ) -> Result<ChangeResult<SeenVersion>, Error> {
-    let (api, version) = labelled(change.db(), caller, id, label, &IfMatch::default()).await?;
-    let seen = seen(app, change.db(), api).await?;
+    let api = call.existing(&mut change, id).await?;
+    let version = labelled(&mut change, &api, label).await?;
+    let seen = seen(&call.app, &mut change, api).await?;
     change.commit(SeenVersion { seen, version }).await
 }
 
 async fn finish(
     mut change: Change<'_>,
-    app: &App,
     mut api: PublishedApi,
     number: u32,
 ) -> Result<ChangeResult<SeenVersion>, Error> {
     api.updated_at = Timestamp::now();
-    published_api::update(change.db(), &mut api).await?;
-    let seen = publish::api(&mut change, app, api).await?;
+    published_api::update(&mut change, &mut api).await?;
+    let seen = publish::api(&mut change, api).await?;
     let version = seen
         .versions
         .iter()

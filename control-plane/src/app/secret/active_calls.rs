@@ -1,9 +1,9 @@
 //! Active calls that may write sealed values. A call that began before a change of keys may have
 //! sealed a value under the former key, or read one that it will write back.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -14,16 +14,13 @@ pub struct ActiveCalls(Mutex<TaskTracker>);
 impl ActiveCalls {
     /// Counts one call until what it returns is dropped.
     pub fn begin(&self) -> TaskTrackerToken {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .token()
+        self.0.lock().token()
     }
 
     /// Waits until every call has ended that has begun by now; others may begin meanwhile. Returns
     /// `false` where that takes longer than `within`.
     pub async fn ended(&self, within: Duration) -> bool {
-        let before = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let before = std::mem::take(&mut *self.0.lock());
         before.close();
         let ended = tokio::time::timeout(within, before.wait()).await.is_ok();
         if !ended {

@@ -7,21 +7,20 @@ use kanat_script::{Failure, Log};
 use kanat_store::adapter::Adapter;
 
 use crate::app::adapter::template::Template;
-use crate::app::adapter::{NewAdapter, TestResult, Update, adapter_etag};
+use crate::app::adapter::{NewAdapter, TestResult, Update};
+use crate::app::etag;
+use crate::carry::carry;
 use crate::grpc::clear;
 
 pub fn adapter(adapter: Adapter) -> wire::Adapter {
-    wire::Adapter {
-        etag: adapter_etag(&adapter),
-        id: adapter.id.into_string(),
-        name: adapter.name,
-        description: adapter.description,
-        r#type: adapter.kind.as_str().to_owned(),
-        code: adapter.code,
-        version: adapter.version,
-        created_at: adapter.created_at.to_string(),
-        updated_at: adapter.updated_at.to_string(),
-    }
+    carry!(
+        wire::Adapter, adapter { name, description, code, version }
+        text { id, created_at, updated_at }
+        with {
+            etag: etag(&adapter),
+            r#type: adapter.kind.as_str().to_owned(),
+        }
+    )
 }
 
 pub fn template(template: Template) -> wire::AdapterTemplate {
@@ -41,40 +40,23 @@ pub fn template(template: Template) -> wire::AdapterTemplate {
 }
 
 pub fn new(request: wire::CreateAdapterRequest) -> NewAdapter {
-    let wire::CreateAdapterRequest {
-        name,
-        description,
-        r#type,
-        code,
-    } = request;
     NewAdapter {
-        name,
-        description: description.unwrap_or_default(),
-        kind: r#type,
-        code,
+        name: request.name,
+        description: request.description.unwrap_or_default(),
+        kind: request.r#type,
+        code: request.code,
     }
 }
 
-pub fn update(request: wire::UpdateAdapterRequest) -> Result<(AdapterId, Update), Error> {
-    let wire::UpdateAdapterRequest {
-        id,
-        name,
-        description,
-        r#type,
-        code,
-        clear,
-    } = request;
-    clear::check(&clear, &["description"])?;
-    let description = clear::text(description, &clear, "description");
-    Ok((
-        id.into(),
-        Update {
-            name,
-            description,
-            kind: r#type,
-            code,
-        },
-    ))
+pub fn update(mut request: wire::UpdateAdapterRequest) -> Result<(AdapterId, Update), Error> {
+    clear::texts(&request.clear, [("description", &mut request.description)])?;
+    let update = carry!(
+        Update, request { name, description, code }
+        with {
+            kind: request.r#type,
+        }
+    );
+    Ok((request.id.into(), update))
 }
 
 /// The input may be null, and may not be left out.

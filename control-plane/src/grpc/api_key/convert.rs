@@ -1,10 +1,10 @@
 //! API keys between the wire and the store.
 
-use kanat_model::id::EnvironmentId;
 use kanat_proto::v1 as wire;
 use kanat_store::api_key::ApiKey;
 
 use crate::app::api_key::NewApiKey;
+use crate::carry::carry;
 
 pub fn new(request: wire::CreateApiKeyRequest) -> NewApiKey {
     NewApiKey {
@@ -17,16 +17,13 @@ pub fn new(request: wire::CreateApiKeyRequest) -> NewApiKey {
 
 /// A key without its text.
 pub fn key(key: ApiKey) -> wire::ApiKey {
-    wire::ApiKey {
-        key_shown: None,
-        id: key.id.into_string(),
-        name: key.name,
-        role: key.role,
-        environment_id: key.environment_id.map(EnvironmentId::into_string),
-        expires_at: key.expires_at.map(|at| at.to_string()),
-        created_at: key.created_at.to_string(),
-        last_used_at: key.last_used_at.map(|at| at.to_string()),
-        prefix: key.prefix,
-        key: None,
-    }
+    carry!(
+        wire::ApiKey, key { name, role, prefix }
+        text { id, created_at }
+        optional { environment_id, expires_at, last_used_at }
+        with {
+            key_shown: None,
+            key: None,
+        }
+    )
 }

@@ -4,7 +4,7 @@ use kanat_catalog::shape::{Change, Shape};
 use kanat_catalog::{Action, ConfigField, Entry, RateLimit};
 use kanat_model::Error;
 use kanat_model::id::InstanceId;
-use kanat_model::{Health, Timestamp};
+use kanat_model::{Health, Timestamp, saturated};
 use kanat_proto::v1 as wire;
 use kanat_store::connector_health::{ConnectorHealth, HealthChange};
 use kanat_store::connector_instance::ConnectorInstance;
@@ -14,6 +14,7 @@ use crate::app::connector::oauth::{AuthorizationStart, Callback, TokenStatus};
 use crate::app::connector::schemas::EndpointCheck;
 use crate::app::connector::{self, Config, InstanceView, NewInstance, TestResult, Update};
 use crate::app::{App, etag};
+use crate::carry::carry;
 use crate::grpc::clear;
 
 pub fn entry(entry: &Entry) -> wire::CatalogEntry {
@@ -74,19 +75,18 @@ pub fn new(request: wire::CreateConnectorInstanceRequest) -> Result<NewInstance,
 }
 
 pub fn update(
-    request: wire::UpdateConnectorInstanceRequest,
+    mut request: wire::UpdateConnectorInstanceRequest,
 ) -> Result<(InstanceId, Update), Error> {
-    clear::check(&request.clear, &["display_name"])?;
-    let config = request.config.map(config).transpose()?;
-    let display_name = clear::text(request.display_name, &request.clear, "display_name");
-    Ok((
-        request.id.into(),
-        Update {
-            name: request.name,
-            display_name,
-            config,
-        },
-    ))
+    clear::texts(
+        &request.clear,
+        [("display_name", &mut request.display_name)],
+    )?;
+    let update = Update {
+        name: request.name,
+        display_name: request.display_name,
+        config: request.config.map(config).transpose()?,
+    };
+    Ok((request.id.into(), update))
 }
 
 /// An instance with its secrets masked, and how it does.
@@ -98,21 +98,18 @@ pub fn instance(app: &App, seen: InstanceView) -> Result<wire::ConnectorInstance
         warnings,
     } = seen;
     let config = connector::redacted(app, &instance)?;
-    Ok(wire::ConnectorInstance {
-        etag: etag(instance.revision),
-        id: instance.id.into_string(),
-        catalog_id: instance.catalog_id,
-        name: instance.name,
-        display_name: instance.display_name,
-        config: Some(wire::Json { text: config }),
-        created_at: instance.created_at.to_string(),
-        updated_at: instance.updated_at.to_string(),
-        environment_id: instance.environment_id.into_string(),
-        last_error: health.as_ref().and_then(last_error),
-        health: Some(self::health(health.as_ref())),
-        authorization: authorization.map(self::authorization),
-        warnings,
-    })
+    Ok(carry!(
+        wire::ConnectorInstance, instance { catalog_id, name, display_name }
+        text { id, created_at, updated_at, environment_id }
+        with {
+            etag: etag(&instance),
+            config: Some(wire::Json { text: config }),
+            last_error: health.as_ref().and_then(last_error),
+            health: Some(self::health(health.as_ref())),
+            authorization: authorization.map(self::authorization),
+            warnings,
+        }
+    ))
 }
 
 fn health(known: Option<&ConnectorHealth>) -> wire::ConnectorHealth {
@@ -166,26 +163,24 @@ pub fn health_and_changes(
 }
 
 pub fn health_change(change: HealthChange) -> wire::HealthChange {
-    wire::HealthChange {
-        id: change.id.into_string(),
-        previous: change.previous,
-        status: change.status,
-        reason: change.reason,
-        at: change.at.to_string(),
-    }
+    carry!(
+        wire::HealthChange, change { previous, status, reason }
+        text { id, at }
+    )
 }
 
 pub fn endpoint_schema((row, shape): (EndpointSchema, Shape)) -> wire::EndpointSchema {
-    wire::EndpointSchema {
-        endpoint: row.endpoint,
-        schema: Some(wire::Json {
-            text: shape.to_schema().to_string(),
-        }),
-        samples: u32::try_from(row.samples).unwrap_or(u32::MAX),
-        first_seen_at: row.first_seen_at.to_string(),
-        last_seen_at: row.last_seen_at.to_string(),
-        checked_at: row.checked_at.map(|at| at.to_string()),
-    }
+    carry!(
+        wire::EndpointSchema, row { endpoint }
+        text { first_seen_at, last_seen_at }
+        optional { checked_at }
+        with {
+            schema: Some(wire::Json {
+                text: shape.to_schema().to_string(),
+            }),
+            samples: saturated(row.samples),
+        }
+    )
 }
 
 pub fn checked(at: Timestamp, found: Vec<EndpointCheck>) -> wire::CheckEndpointSchemasResponse {
@@ -236,18 +231,15 @@ pub fn started(started: AuthorizationStart) -> wire::StartOAuthResponse {
 }
 
 pub fn callback(request: wire::CompleteOAuthRequest) -> Callback {
-    let wire::CompleteOAuthRequest {
-        state,
-        code,
-        error,
-        error_description,
-    } = request;
-    Callback {
-        state,
-        code,
-        error,
-        error_description,
-    }
+    carry!(
+        Callback,
+        request {
+            state,
+            code,
+            error,
+            error_description
+        }
+    )
 }
 
 pub fn completed(
@@ -285,7 +277,7 @@ pub fn tested(tested: TestResult) -> wire::TestConnectorInstanceResponse {
             url: tested.request.url,
             headers: tested.request.headers.into_iter().collect(),
         }),
-        latency_ms: u32::try_from(tested.latency.as_millis()).unwrap_or(u32::MAX),
+        latency_ms: saturated(tested.latency.as_millis()),
     }
 }
 

@@ -6,6 +6,7 @@ use kanat_proto::v1 as wire;
 use kanat_store::consumer_key::ConsumerKey;
 
 use crate::app::consumer_key::{IssuedKey, KeyView, Limits, Update};
+use crate::carry::carry;
 use crate::grpc::clear;
 
 pub fn new(request: wire::CreateConsumerKeyRequest) -> (PublishedApiId, String, Limits) {
@@ -76,21 +77,18 @@ pub fn seen(seen: KeyView, now: Timestamp) -> wire::ConsumerKey {
 }
 
 fn key(key: ConsumerKey, now: Timestamp) -> wire::ConsumerKey {
-    wire::ConsumerKey {
-        key_shown: None,
-        id: key.id.into_string(),
-        api_id: key.api_id.into_string(),
-        consumer: key.consumer,
-        prefix: key.prefix,
-        status: key.standing.status(now).as_str().to_owned(),
-        rate_limit_per_second: key.rate_limit_per_second,
-        daily_limit: key.daily_limit,
-        created_at: key.created_at.to_string(),
-        expires_at: key.standing.expires_at.map(|at| at.to_string()),
-        revoked_at: key.standing.revoked_at.map(|at| at.to_string()),
-        rotated_from: key.rotated_from.map(ConsumerKeyId::into_string),
-        request_count: 0,
-        last_used_at: None,
-        key: None,
-    }
+    carry!(
+        wire::ConsumerKey, key { consumer, prefix, rate_limit_per_second, daily_limit }
+        text { id, api_id, created_at }
+        optional { rotated_from }
+        with {
+            key_shown: None,
+            status: key.standing.status(now).as_str().to_owned(),
+            expires_at: key.standing.expires_at.map(|at| at.to_string()),
+            revoked_at: key.standing.revoked_at.map(|at| at.to_string()),
+            request_count: 0,
+            last_used_at: None,
+            key: None,
+        }
+    )
 }

@@ -6,34 +6,22 @@ use kanat_store::environment::Environment;
 
 use crate::app::environment::Update;
 use crate::app::etag;
+use crate::carry::carry;
 use crate::grpc::clear;
 
 pub fn environment(environment: Environment) -> wire::Environment {
-    wire::Environment {
-        id: environment.id.into_string(),
-        name: environment.name,
-        created_at: environment.created_at.to_string(),
-        is_default: environment.is_default,
-        base_url: environment.base_url,
-        updated_at: environment.updated_at.to_string(),
-        etag: etag(environment.revision),
-    }
+    carry!(
+        wire::Environment, environment { name, is_default, base_url }
+        text { id, created_at, updated_at }
+        with {
+            etag: etag(&environment),
+        }
+    )
 }
 
 /// The id or name of the environment, and what changes.
-pub fn update(request: wire::UpdateEnvironmentRequest) -> Result<(String, Update), Error> {
-    let wire::UpdateEnvironmentRequest {
-        id,
-        name,
-        base_url,
-        clear,
-    } = request;
-    clear::check(&clear, &["base_url"])?;
-    Ok((
-        id,
-        Update {
-            name,
-            base_url: clear::text(base_url, &clear, "base_url"),
-        },
-    ))
+pub fn update(mut request: wire::UpdateEnvironmentRequest) -> Result<(String, Update), Error> {
+    clear::texts(&request.clear, [("base_url", &mut request.base_url)])?;
+    let update = carry!(Update, request { name, base_url });
+    Ok((request.id, update))
 }

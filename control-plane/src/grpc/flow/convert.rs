@@ -6,10 +6,10 @@ use kanat_flow::diff::Change;
 use kanat_flow::graph::Graph;
 use kanat_flow::{Diagnostic, Severity};
 use kanat_message_log::PollStanding;
-use kanat_model::Error;
 use kanat_model::flow::Status as FlowStatus;
 use kanat_model::id::FlowId;
 use kanat_model::message::Failure;
+use kanat_model::{Error, saturated};
 use kanat_plan_stream::Kind;
 use kanat_proto::v1 as wire;
 use kanat_store::flow::{Filter, Flow};
@@ -21,27 +21,34 @@ use crate::app::flow::{
     self, DefinitionReport, Deployment, Details, Edition, NewFlow, Sample, StartedMessage,
     TestResult, Update,
 };
-use crate::app::{App, Caller, etag, etag_of_view};
+use crate::app::{App, Call, etag, etag_of_view};
+use crate::carry::carry;
 use crate::grpc::clear;
 use crate::grpc::message::trace_entry;
 
 pub fn new(request: wire::CreateFlowRequest) -> NewFlow {
-    NewFlow {
-        name: request.name,
-        description: request.description,
-        yaml_config: request.yaml_config,
-    }
+    carry!(
+        NewFlow,
+        request {
+            name,
+            description,
+            yaml_config
+        }
+    )
 }
 
-pub fn update(request: wire::UpdateFlowRequest) -> Result<(FlowId, Update), Error> {
-    clear::check(&request.clear, &["description"])?;
-    let update = Update {
-        name: request.name,
-        description: clear::text(request.description, &request.clear, "description"),
-        yaml_config: request.yaml_config,
-        status: request.status,
-        change_summary: request.change_summary,
-    };
+pub fn update(mut request: wire::UpdateFlowRequest) -> Result<(FlowId, Update), Error> {
+    clear::texts(&request.clear, [("description", &mut request.description)])?;
+    let update = carry!(
+        Update,
+        request {
+            name,
+            description,
+            yaml_config,
+            status,
+            change_summary
+        }
+    );
     Ok((request.id.into(), update))
 }
 
@@ -61,43 +68,37 @@ pub fn filter(request: wire::ListFlowsRequest) -> Result<Filter, Error> {
 }
 
 /// A flow as lists show it.
-pub fn flow(app: &App, caller: &Caller, flow: Flow) -> Result<wire::Flow, Error> {
-    Ok(wire::Flow {
-        webhook_url: flow::webhook_url(app, caller, &flow)?,
-        yaml_config: flow::definition_text(&app.sealer, &flow)?.into_owned(),
-        rejected: rejected(app, &flow.id),
-        etag: etag(flow.revision),
-        id: flow.id.into_string(),
-        name: flow.name,
-        status: flow.status.as_str().to_owned(),
-        version: flow.version,
-        description: flow.description,
-        change_summary: flow.change_summary,
-        created_at: flow.created_at.to_string(),
-        updated_at: flow.updated_at.to_string(),
-        environment_id: flow.environment_id.into_string(),
-        config: None,
-        plan: None,
-        warnings: Vec::new(),
-        poll: None,
-        last_error: None,
-        deployed_version: Some(flow.version).filter(|version| *version > 0),
-        draft: flow.draft,
-        held_messages: None,
-    })
+pub fn flow(call: &Call, flow: Flow) -> Result<wire::Flow, Error> {
+    Ok(carry!(
+        wire::Flow, flow { name, version, description, change_summary, draft }
+        text { id, created_at, updated_at, environment_id }
+        word { status }
+        with {
+            webhook_url: flow::webhook_url(call, &flow)?,
+            yaml_config: flow::definition_text(&call.app.sealer, &flow)?.into_owned(),
+            rejected: rejected(&call.app, &flow.id),
+            etag: etag(&flow),
+            config: None,
+            plan: None,
+            warnings: Vec::new(),
+            poll: None,
+            last_error: None,
+            deployed_version: Some(flow.version).filter(|version| *version > 0),
+            held_messages: None,
+        }
+    ))
 }
 
 /// A flow of a list, with the failure of its poll.
 pub fn listed(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     flow: Flow,
     polls: &HashMap<FlowId, PollStanding>,
 ) -> Result<wire::Flow, Error> {
     let last_error = polls.get(&flow.id).and_then(last_error);
     Ok(wire::Flow {
         last_error,
-        ..self::flow(app, caller, flow)?
+        ..self::flow(call, flow)?
     })
 }
 
@@ -126,7 +127,7 @@ pub fn poll(standing: PollStanding, paused: bool) -> wire::FlowPoll {
 }
 
 /// A flow as single reads show it.
-pub fn details(app: &App, caller: &Caller, details: Details) -> Result<wire::Flow, Error> {
+pub fn details(call: &Call, details: Details) -> Result<wire::Flow, Error> {
     let revision = details.flow.revision;
     let shown = wire::Flow {
         config: Some(wire::Json {
@@ -134,7 +135,7 @@ pub fn details(app: &App, caller: &Caller, details: Details) -> Result<wire::Flo
         }),
         plan: details.plan.map(|text| wire::Json { text }),
         warnings: details.warnings.into_iter().map(diagnostic).collect(),
-        ..flow(app, caller, details.flow)?
+        ..flow(call, details.flow)?
     };
     // What is shown changes with its surroundings too: a table that is made ends a warning.
     let digest = Sha256::digest(shown.encode_to_vec());
@@ -149,11 +150,11 @@ pub fn details(app: &App, caller: &Caller, details: Details) -> Result<wire::Flo
 }
 
 /// A flow that was put into service.
-pub fn deployed(app: &App, caller: &Caller, deployed: Deployment) -> Result<wire::Flow, Error> {
+pub fn deployed(call: &Call, deployed: Deployment) -> Result<wire::Flow, Error> {
     let held_messages = deployed.held_messages;
     Ok(wire::Flow {
-        held_messages: held_messages.map(|held| u32::try_from(held).unwrap_or(u32::MAX)),
-        ..flow(app, caller, deployed.flow)?
+        held_messages: held_messages.map(saturated),
+        ..flow(call, deployed.flow)?
     })
 }
 
@@ -225,14 +226,13 @@ pub fn started(started: StartedMessage) -> wire::RunFlowResponse {
 }
 
 pub fn version(app: &App, version: FlowVersion) -> Result<wire::FlowVersion, Error> {
-    Ok(wire::FlowVersion {
-        yaml_config: flow::definition_text(&app.sealer, &version)?.into_owned(),
-        flow_id: version.flow_id.into_string(),
-        version: version.version,
-        change_summary: version.change_summary,
-        created_at: version.created_at.to_string(),
-        created_by: version.created_by,
-    })
+    Ok(carry!(
+        wire::FlowVersion, version { version, change_summary, created_by }
+        text { flow_id, created_at }
+        with {
+            yaml_config: flow::definition_text(&app.sealer, &version)?.into_owned(),
+        }
+    ))
 }
 
 /// The graph, or its drawing where `format` asks for one.
@@ -280,20 +280,17 @@ fn diagnostic(diagnostic: Diagnostic) -> wire::Diagnostic {
         Severity::Error => "error",
         Severity::Warning => "warning",
     };
-    wire::Diagnostic {
-        severity: severity.to_owned(),
-        message: diagnostic.message,
-        path: diagnostic.path,
-        line: diagnostic.line,
-        column: diagnostic.column,
-    }
+    carry!(
+        wire::Diagnostic, diagnostic { message, path, line, column }
+        with {
+            severity: severity.to_owned(),
+        }
+    )
 }
 
 fn failure(failure: Failure) -> wire::TestError {
-    wire::TestError {
-        kind: failure.kind.as_str().to_owned(),
-        message: failure.message,
-        field: failure.field,
-        expression: failure.expression,
-    }
+    carry!(
+        wire::TestError, failure { message, field, expression }
+        word { kind }
+    )
 }

@@ -5,26 +5,24 @@ use kanat_proto::v1 as wire;
 use kanat_store::lookup_table::LookupTable;
 use kanat_store::lookup_table::entry::Entry;
 
-use crate::app::lookup_table::table_etag;
+use crate::app::etag;
+use crate::carry::carry;
 
 pub fn table(table: LookupTable, entries: Vec<Entry>) -> wire::LookupTable {
-    wire::LookupTable {
-        etag: table_etag(&table),
-        id: table.id.into_string(),
-        name: table.name,
-        description: table.description,
-        version: table.version,
-        created_at: table.created_at.to_string(),
-        updated_at: table.updated_at.to_string(),
-        entries_count: table.entries_count,
-        entries: entries
-            .into_iter()
-            .map(|entry| wire::LookupEntry {
-                key: entry.key,
-                value: Some(entry.value),
-            })
-            .collect(),
-    }
+    carry!(
+        wire::LookupTable, table { name, description, version, entries_count }
+        text { id, created_at, updated_at }
+        with {
+            etag: etag(&table),
+            entries: entries
+                .into_iter()
+                .map(|entry| wire::LookupEntry {
+                    key: entry.key,
+                    value: Some(entry.value),
+                })
+                .collect(),
+        }
+    )
 }
 
 pub fn change(table: LookupTable) -> wire::LookupTableChange {

@@ -4,6 +4,7 @@ mod fixture;
 
 use kanat_message_log::Outcome;
 use kanat_model::id::FlowId;
+use kanat_proto::v1::message_service_server::MessageService;
 use tonic::Code;
 
 use super::*;

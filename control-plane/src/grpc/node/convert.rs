@@ -1,8 +1,10 @@
 //! Nodes to the wire.
 
 use kanat_model::id::EnvironmentId;
+use kanat_model::saturated;
 use kanat_proto::v1 as wire;
 
+use crate::carry::carry;
 use crate::push::Node;
 use crate::push::nodes::Rejection;
 
@@ -16,25 +18,26 @@ pub fn node(node: Node, environment: &EnvironmentId) -> wire::Node {
     let rejected = running
         .into_iter()
         .flat_map(|running| running.rejected.iter().cloned());
-    wire::Node {
-        rejected: rejected.map(rejection).collect(),
-        epoch: epoch.map(|epoch| epoch.into_string()).unwrap_or_default(),
-        generation: generation.map_or(0, |generation| {
-            u32::try_from(generation).unwrap_or(u32::MAX)
-        }),
-        set_hash: set_hash.unwrap_or_default(),
-        id: node.id.into_string(),
-        address: node.address,
-        environments: node
-            .environments
-            .into_keys()
-            .map(EnvironmentId::into_string)
-            .collect(),
-        version: node.build,
-        status: node.status.as_str().to_owned(),
-        last_seen_at: node.last_seen.to_string(),
-        in_flight: node.in_flight,
-    }
+    carry!(
+        wire::Node, node { address, in_flight }
+        text { id }
+        word { status }
+        with {
+            rejected: rejected.map(rejection).collect(),
+            epoch: epoch.map(|epoch| epoch.into_string()).unwrap_or_default(),
+            generation: generation.map_or(0, |generation| {
+                saturated(generation)
+            }),
+            set_hash: set_hash.unwrap_or_default(),
+            environments: node
+                .environments
+                .into_keys()
+                .map(EnvironmentId::into_string)
+                .collect(),
+            version: node.build,
+            last_seen_at: node.last_seen.to_string(),
+        }
+    )
 }
 
 fn rejection(rejected: Rejection) -> wire::RejectedResource {

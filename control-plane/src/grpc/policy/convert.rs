@@ -7,44 +7,43 @@ use kanat_store::policy::Policy;
 
 use crate::app::etag;
 use crate::app::policy::Fields;
+use crate::carry::carry;
 use crate::grpc::clear;
 
 pub fn policy(policy: Policy) -> wire::Policy {
-    wire::Policy {
-        etag: etag(policy.revision),
-        id: policy.id.into_string(),
-        name: policy.name,
-        description: policy.description,
-        severity: policy.severity.as_str().to_owned(),
-        expression: policy.expression,
-        message: policy.message,
-        environment_ids: policy
-            .environment_ids
-            .into_iter()
-            .map(EnvironmentId::into_string)
-            .collect(),
-        enabled: policy.enabled,
-        builtin: false,
-        created_at: policy.created_at.to_string(),
-        updated_at: policy.updated_at.to_string(),
-    }
+    carry!(
+        wire::Policy, policy { name, description, expression, message, enabled }
+        text { id, created_at, updated_at }
+        word { severity }
+        with {
+            etag: etag(&policy),
+            environment_ids: policy
+                .environment_ids
+                .into_iter()
+                .map(EnvironmentId::into_string)
+                .collect(),
+            builtin: false,
+        }
+    )
 }
 
 pub fn new(request: wire::CreatePolicyRequest) -> Fields {
-    Fields {
-        name: Some(request.name),
-        description: request.description,
-        severity: request.severity,
-        expression: Some(request.expression),
-        message: request.message,
-        environment_ids: Some(ids(request.environment_ids)),
-        enabled: request.enabled,
-    }
+    carry!(
+        Fields, request { description, severity, message, enabled }
+        with {
+            name: Some(request.name),
+            expression: Some(request.expression),
+            environment_ids: Some(ids(request.environment_ids)),
+        }
+    )
 }
 
-pub fn update(request: wire::UpdatePolicyRequest) -> Result<(PolicyId, Fields), Error> {
-    let clear = request.clear;
-    clear::check(&clear, &["description", "message"])?;
+pub fn update(mut request: wire::UpdatePolicyRequest) -> Result<(PolicyId, Fields), Error> {
+    let texts = [
+        ("description", &mut request.description),
+        ("message", &mut request.message),
+    ];
+    clear::texts(&request.clear, texts)?;
     let environment_ids = match request.environment_ids {
         Some(json) => {
             let list = serde_json::from_str(&json.text);
@@ -54,15 +53,12 @@ pub fn update(request: wire::UpdatePolicyRequest) -> Result<(PolicyId, Fields), 
         }
         None => None,
     };
-    let fields = Fields {
-        name: request.name,
-        description: clear::text(request.description, &clear, "description"),
-        severity: request.severity,
-        expression: request.expression,
-        message: clear::text(request.message, &clear, "message"),
-        environment_ids,
-        enabled: request.enabled,
-    };
+    let fields = carry!(
+        Fields, request { name, description, severity, expression, message, enabled }
+        with {
+            environment_ids,
+        }
+    );
     Ok((request.id.into(), fields))
 }
 

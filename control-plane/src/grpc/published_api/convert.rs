@@ -9,75 +9,67 @@ use kanat_model::published_api::{Cors, OAuth2, version_label};
 use kanat_proto::v1 as wire;
 use kanat_store::published_api::version::Version;
 
-use crate::app::FieldUpdate;
 use crate::app::published_api::version::{Retire, SeenVersion};
-use crate::app::published_api::{ApiView, Content, NewPublishedApi, Update, api_etag};
+use crate::app::published_api::{ApiView, Content, NewPublishedApi, Update};
+use crate::app::{FieldUpdate, etag};
+use crate::carry::carry;
 use crate::grpc::clear;
 
 /// How long browsers may remember a preflight when nothing is said of it.
 const CORS_AGE_SECONDS: u32 = 600;
 
-pub fn new(request: wire::CreatePublishedApiRequest) -> NewPublishedApi {
-    NewPublishedApi {
-        name: request.name,
-        description: request.description.unwrap_or_default(),
-        path: request.path,
-        method: request.method,
-        auth: request.auth_type,
-        oauth2: request.oauth2.map(oauth2),
-        validation: request.validation_mode,
-        deadline: request.deadline,
-        on_timeout: request.on_timeout,
-        strict_response: request.strict_response.unwrap_or(true),
-        cors: request.cors.map(cors),
-        content: Content {
-            flow: Some(request.flow_name),
-            request_schema: field_update(request.request_schema),
-            response_schema: field_update(request.response_schema),
-            response_mapping: field_update(request.response_mapping),
-            response_status: field_update(request.response_status),
-            response_headers: field_update(request.response_headers),
-        },
-    }
+/// Reads the content of a version out of a request, with the name of its schema of requests.
+macro_rules! content {
+    ($request:ident, $schema:ident, $flow:expr) => {
+        Content {
+            flow: $flow,
+            request_schema: field_update($request.$schema),
+            response_schema: field_update($request.response_schema),
+            response_mapping: field_update($request.response_mapping),
+            response_status: field_update($request.response_status),
+            response_headers: field_update($request.response_headers),
+        }
+    };
 }
 
-pub fn update(request: wire::UpdatePublishedApiRequest) -> Result<(PublishedApiId, Update), Error> {
-    clear::check(&request.clear, &["description"])?;
-    let update = Update {
-        name: request.name,
-        description: clear::text(request.description, &request.clear, "description"),
-        path: request.path,
-        method: request.method,
-        auth: request.auth_type,
-        oauth2: request.oauth2.map(oauth2),
-        validation: request.validation_mode,
-        deadline: request.deadline,
-        on_timeout: request.on_timeout,
-        strict_response: request.strict_response,
-        cors: request.cors.map(cors),
-        content: Content {
-            flow: request.flow_name,
-            request_schema: field_update(request.request_schema),
-            response_schema: field_update(request.response_schema),
-            response_mapping: field_update(request.response_mapping),
-            response_status: field_update(request.response_status),
-            response_headers: field_update(request.response_headers),
-        },
-    };
+pub fn new(request: wire::CreatePublishedApiRequest) -> NewPublishedApi {
+    carry!(
+        NewPublishedApi, request { name, path, method, deadline, on_timeout }
+        with {
+            description: request.description.unwrap_or_default(),
+            auth: request.auth_type,
+            oauth2: request.oauth2.map(oauth2),
+            validation: request.validation_mode,
+            strict_response: request.strict_response.unwrap_or(true),
+            cors: request.cors.map(cors),
+            content: content!(request, request_schema, Some(request.flow_name)),
+        }
+    )
+}
+
+pub fn update(
+    mut request: wire::UpdatePublishedApiRequest,
+) -> Result<(PublishedApiId, Update), Error> {
+    clear::texts(&request.clear, [("description", &mut request.description)])?;
+    let update = carry!(
+        Update, request {
+            name, description, path, method, deadline, on_timeout, strict_response,
+        }
+        with {
+            auth: request.auth_type,
+            oauth2: request.oauth2.map(oauth2),
+            validation: request.validation_mode,
+            cors: request.cors.map(cors),
+            content: content!(request, request_schema, request.flow_name),
+        }
+    );
     Ok((request.id.into(), update))
 }
 
 pub fn new_version(
     request: wire::CreatePublishedApiVersionRequest,
 ) -> (PublishedApiId, String, Content) {
-    let content = Content {
-        flow: request.flow_name,
-        request_schema: field_update(request.schema),
-        response_schema: field_update(request.response_schema),
-        response_mapping: field_update(request.response_mapping),
-        response_status: field_update(request.response_status),
-        response_headers: field_update(request.response_headers),
-    };
+    let content = content!(request, schema, request.flow_name);
     (request.id.into(), request.version, content)
 }
 
@@ -100,36 +92,21 @@ fn field_update(json: Option<wire::Json>) -> FieldUpdate<String> {
 }
 
 fn oauth2(oauth2: wire::PublishedApiOAuth2) -> OAuth2 {
-    let wire::PublishedApiOAuth2 {
-        issuer,
-        jwks_url,
-        audience,
-        scopes,
-    } = oauth2;
-    OAuth2 {
-        issuer,
-        jwks_url: jwks_url.filter(|url| !url.is_empty()),
-        audience,
-        scopes,
-    }
+    carry!(
+        OAuth2, oauth2 { issuer, audience, scopes }
+        with {
+            jwks_url: oauth2.jwks_url.filter(|url| !url.is_empty()),
+        }
+    )
 }
 
 fn cors(cors: wire::PublishedApiCors) -> Cors {
-    let wire::PublishedApiCors {
-        origins,
-        headers,
-        exposed_headers,
-        credentials,
-        max_age_seconds,
-    } = cors;
-    let max_age_seconds = max_age_seconds.unwrap_or(CORS_AGE_SECONDS);
-    Cors {
-        origins,
-        headers,
-        exposed_headers,
-        credentials,
-        max_age_seconds,
-    }
+    carry!(
+        Cors, cors { origins, headers, exposed_headers, credentials }
+        with {
+            max_age_seconds: cors.max_age_seconds.unwrap_or(CORS_AGE_SECONDS),
+        }
+    )
 }
 
 /// An API with what its current version has.
@@ -145,45 +122,39 @@ pub fn api(seen: ApiView) -> wire::PublishedApi {
         .map(|each| short(&seen, each.clone()))
         .collect();
     let api = &seen.api;
-    wire::PublishedApi {
-        id: api.id.as_str().to_owned(),
-        name: api.name.clone(),
-        description: api.description.clone(),
-        path: api.path.clone(),
-        method: api.method.as_str().to_owned(),
-        auth_type: api.auth.as_str().to_owned(),
-        oauth2: api.oauth2.clone().map(|oauth2| wire::PublishedApiOAuth2 {
-            issuer: oauth2.issuer,
-            jwks_url: oauth2.jwks_url,
-            audience: oauth2.audience,
-            scopes: oauth2.scopes,
-        }),
-        validation_mode: api.validation.as_str().to_owned(),
-        flow_id: current.flow_id,
-        flow_name: current.flow_name,
-        request_schema: current.schema,
-        response_schema: current.response_schema,
-        response_mapping: current.response_mapping,
-        response_status: current.response_status,
-        response_headers: current.response_headers,
-        deadline: duration::format(Duration::from_millis(api.deadline_ms)),
-        on_timeout: api.on_timeout.as_str().to_owned(),
-        strict_response: api.strict_response,
-        cors: api.cors.clone().map(|cors| wire::PublishedApiCors {
-            origins: cors.origins,
-            headers: cors.headers,
-            exposed_headers: cors.exposed_headers,
-            credentials: cors.credentials,
-            max_age_seconds: Some(cors.max_age_seconds),
-        }),
-        current_version: current.version,
-        url: format!("{}/{}", seen.base_url, api.path),
-        versions,
-        environment_id: api.environment_id.as_str().to_owned(),
-        created_at: api.created_at.to_string(),
-        updated_at: api.updated_at.to_string(),
-        etag: api_etag(api),
-    }
+    carry!(
+        wire::PublishedApi, api { strict_response }
+        text { id, environment_id, created_at, updated_at }
+        word { method, on_timeout }
+        with {
+            name: api.name.clone(),
+            description: api.description.clone(),
+            path: api.path.clone(),
+            auth_type: api.auth.as_str().to_owned(),
+            oauth2: api.oauth2.clone().map(|oauth2| carry!(
+                wire::PublishedApiOAuth2, oauth2 { issuer, jwks_url, audience, scopes }
+            )),
+            validation_mode: api.validation.as_str().to_owned(),
+            flow_id: current.flow_id,
+            flow_name: current.flow_name,
+            request_schema: current.schema,
+            response_schema: current.response_schema,
+            response_mapping: current.response_mapping,
+            response_status: current.response_status,
+            response_headers: current.response_headers,
+            deadline: duration::format(Duration::from_millis(api.deadline_ms)),
+            cors: api.cors.clone().map(|cors| carry!(
+                wire::PublishedApiCors, cors { origins, headers, exposed_headers, credentials }
+                with {
+                    max_age_seconds: Some(cors.max_age_seconds),
+                }
+            )),
+            current_version: current.version,
+            url: format!("{}/{}", seen.base_url, api.path),
+            versions,
+            etag: etag(api),
+        }
+    )
 }
 
 pub fn seen_version(seen: SeenVersion) -> wire::PublishedApiVersion {
@@ -207,16 +178,16 @@ pub fn version(seen: &ApiView, version: Version) -> wire::PublishedApiVersion {
 fn short(seen: &ApiView, version: Version) -> wire::PublishedApiVersion {
     let label = version_label(version.number);
     let day = |at: kanat_model::Timestamp| at.to_string().chars().take(10).collect();
-    wire::PublishedApiVersion {
-        status: version.status.as_str().to_owned(),
-        flow_id: version.flow_id.into_string(),
-        flow_name: version.flow_name,
-        sunset_date: version.sunset_at.map(day),
-        url: format!("{}/{label}/{}", seen.base_url, seen.api.path),
-        created_at: version.created_at.to_string(),
-        deprecated_at: version.deprecated_at.map(|at| at.to_string()),
-        retired_at: version.retired_at.map(|at| at.to_string()),
-        version: label,
-        ..wire::PublishedApiVersion::default()
-    }
+    carry!(
+        wire::PublishedApiVersion, version { flow_name }
+        text { flow_id, created_at }
+        optional { deprecated_at, retired_at }
+        word { status }
+        with {
+            sunset_date: version.sunset_at.map(day),
+            url: format!("{}/{label}/{}", seen.base_url, seen.api.path),
+            version: label,
+        }
+        over wire::PublishedApiVersion::default()
+    )
 }

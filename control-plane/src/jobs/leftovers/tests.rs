@@ -5,7 +5,7 @@ use std::time::Duration;
 use kanat_auth::Role;
 use kanat_message_log::{PollClaim, SeenRecord};
 use kanat_model::batch_job::Status;
-use kanat_model::id::{BatchJobId, BootId, EnvironmentId, PublishedApiId};
+use kanat_model::id::{BatchJobId, BootId, EnvironmentId, NodeId, PublishedApiId};
 use kanat_model::published_api::{Auth, Method, OnTimeout, Validation};
 use kanat_plan_stream::Kind;
 use kanat_store::batch_job::{self, BatchJob, record, upload};
@@ -14,7 +14,7 @@ use kanat_store::published_api::{self, PublishedApi};
 use kanat_store::{consumer_key as stored, flow, published};
 
 use super::*;
-use crate::app::{Caller, testing};
+use crate::app::{Call, testing};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -108,12 +108,16 @@ async fn what_is_old_or_of_nobody_goes_and_the_rest_stays() {
         .unwrap();
     tx.commit().await.unwrap();
 
-    drop_all(&app, None).await;
+    drop_all(&app, Retention::default()).await;
     assert!(
         exists(&app, &kept.environment_id, &old).await,
         "jobs are kept for ever"
     );
-    drop_all(&app, Some(DAY * 7)).await;
+    let retention = Retention {
+        batch_jobs: Some(DAY * 7),
+        ..Retention::default()
+    };
+    drop_all(&app, retention).await;
     assert!(!exists(&app, &kept.environment_id, &old).await);
     assert!(exists(&app, &kept.environment_id, &recent).await);
     assert!(!(has_records(&app, &silent).await));
@@ -132,15 +136,15 @@ async fn what_is_old_or_of_nobody_goes_and_the_rest_stays() {
 async fn keys_whose_grace_is_over_leave_the_nodes() {
     let folder = tempfile::tempdir().unwrap();
     let app = testing::in_folder(folder.path()).await;
-    let (caller, api) = an_api(&app).await;
+    let (call, api) = an_api(&app).await;
     let made = async |consumer| {
-        let made = consumer_key::create(&app, &caller, &api, consumer, Default::default()).await;
+        let made = consumer_key::create(&call, &api, consumer, Default::default()).await;
         made.unwrap().value.key.id
     };
     let over = made("over").await;
     let open = made("open").await;
     let rotated = async |id| {
-        consumer_key::rotate(&app, &caller, &api, id, Some("1h"))
+        consumer_key::rotate(&call, &api, id, Some("1h"))
             .await
             .unwrap()
             .value
@@ -158,7 +162,7 @@ async fn keys_whose_grace_is_over_leave_the_nodes() {
     let mut tx = app.store.read().await.unwrap();
     for (key, runs) in [(over, false), (open, true), (instead, true), (beside, true)] {
         let resource_id = Kind::ConsumerKey.resource_id(key.as_str());
-        let found = published::get(&mut tx, &caller.environment_id, &resource_id)
+        let found = published::get(&mut tx, &call.caller.environment_id, &resource_id)
             .await
             .unwrap();
         assert_eq!(found.is_some(), runs, "{key}");
@@ -169,12 +173,12 @@ async fn keys_whose_grace_is_over_leave_the_nodes() {
     app.log.close().await;
 }
 
-async fn an_api(app: &App) -> (Caller, PublishedApiId) {
-    let caller = testing::caller(app, Role::Owner).await;
+async fn an_api(app: &App) -> (Call, PublishedApiId) {
+    let call = testing::call(app, Role::Owner).await;
     let api = PublishedApi {
         id: PublishedApiId::generate(),
-        account_id: caller.account_id.clone(),
-        environment_id: caller.environment_id.clone(),
+        account_id: call.caller.account_id.clone(),
+        environment_id: call.caller.environment_id.clone(),
         name: "orders".to_owned(),
         description: String::new(),
         method: Method::Post,
@@ -194,5 +198,62 @@ async fn an_api(app: &App) -> (Caller, PublishedApiId) {
     let mut tx = app.store.begin().await.unwrap();
     published_api::insert(&mut tx, &api).await.unwrap();
     tx.commit().await.unwrap();
-    (caller, api.id)
+    (call, api.id)
+}
+
+async fn seen(store: &Store, id: &str, last_seen_at: Timestamp) {
+    let node = node::Node {
+        id: NodeId::from(id),
+        boot_id: BootId::from("boot_1"),
+        address: String::new(),
+        build: "1.0.0".to_owned(),
+        control_plane: BootId::from(""),
+        status: "disconnected".to_owned(),
+        in_flight: 0,
+        environments: Vec::new(),
+        serves_all: false,
+        last_seen_at,
+    };
+    let running = node::Running {
+        environment_id: EnvironmentId::from("env_1"),
+        epoch: "epoch_1".to_owned(),
+        generation: 7,
+        set_hash: String::new(),
+        rejected: Vec::new(),
+    };
+    let mut tx = store.begin().await.unwrap();
+    assert!(node::upsert(&mut tx, &node).await.unwrap());
+    node::environment::upsert(&mut tx, &node.id, &running)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_node_that_was_not_seen_for_a_week_is_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open_file(&folder.path().join("kanat.db"))
+        .await
+        .unwrap();
+    let now = Timestamp::now();
+    seen(
+        &store,
+        "node_gone",
+        now.before(LISTED + Duration::from_secs(60)),
+    )
+    .await;
+    seen(
+        &store,
+        "node_away",
+        now.before(LISTED - Duration::from_secs(3_600)),
+    )
+    .await;
+    seen(&store, "node_here", now).await;
+    assert_eq!(drop_unseen(&store, now.before(LISTED)).await.unwrap(), 1);
+    let left = node::all(&mut store.read().await.unwrap()).await.unwrap();
+    let left: Vec<_> = left
+        .iter()
+        .map(|node| (node.id.as_str(), node.environments.len()))
+        .collect();
+    assert_eq!(left, [("node_here", 1), ("node_away", 1)]);
 }

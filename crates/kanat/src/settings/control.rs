@@ -108,8 +108,10 @@ impl Flags {
             api_url: PublicUrl::default(),
             allowed_origins,
             nodes: access(join_token.as_ref(), tls_client_ca.as_deref(), &nodes),
-            retention: value::retention(*self.retention_days.get_or_insert(30)),
-            batch_retention: value::retention(*self.batch_retention_days.get_or_insert(30)),
+            retention: kanat_control_plane::Retention {
+                messages: value::retention(*self.retention_days.get_or_insert(30)),
+                batch_jobs: value::retention(*self.batch_retention_days.get_or_insert(30)),
+            },
             key_file: process.own_key_file(),
             adapters: process.adapters.0.clone(),
         };

@@ -1,18 +1,9 @@
-//! Scheme `meta`: the hub's signature on POST, and its challenge on GET.
+//! Scheme `meta`: the challenge on GET. POST has the hub's signature, as GitHub's does.
 
-use kanat_model::Secret;
 use subtle::ConstantTimeEq;
 use url::form_urlencoded;
 
-use super::{Credentials, Inbound, Refusal, provider};
-
-pub(super) fn check(
-    secrets: &[Secret<String>],
-    inbound: &Inbound<'_>,
-) -> Result<Option<String>, Refusal> {
-    provider::hub_signature(secrets, inbound)?;
-    Ok(None)
-}
+use super::{Credentials, Refusal};
 
 /// The text that answers `GET ?hub.mode=subscribe&hub.verify_token=...&hub.challenge=...`.
 pub(crate) fn challenge(credentials: &Credentials, query: &str) -> Result<String, Refusal> {

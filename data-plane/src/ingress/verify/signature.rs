@@ -7,7 +7,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use kanat_model::Secret;
 use subtle::{Choice, ConstantTimeEq};
 
-use super::Refusal;
+use super::{Refusal, Signed};
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
@@ -42,9 +42,18 @@ pub(super) fn matches<'k, D: EagerHash>(
     }
 }
 
-/// Returns the bytes of the secrets as keys.
-pub(super) fn plain(secrets: &[Secret<String>]) -> impl Iterator<Item = &[u8]> {
-    secrets.iter().map(|secret| secret.expose().as_bytes())
+impl Signed<'_> {
+    /// Checks that one of `signatures` is the digest of the concatenated `parts` under one of the
+    /// secrets.
+    pub(super) fn matches<D: EagerHash>(
+        &self,
+        parts: &[&[u8]],
+        signatures: &[Vec<u8>],
+    ) -> Result<(), Refusal> {
+        let keys = self.secrets.iter();
+        let keys = keys.map(|secret| secret.expose().as_bytes());
+        matches::<D>(keys, parts, signatures)
+    }
 }
 
 /// Returns whether `given` is one of the secrets.

@@ -1,27 +1,25 @@
 //! Scheme `slack`: `v0:<timestamp>:<body>` signed, and the `url_verification` event that is
 //! answered, not stored.
 
-use std::time::Duration;
-
-use kanat_model::Secret;
 use serde::Deserialize;
 
-use super::signature::{from_hex, matches, plain};
-use super::{Inbound, Refusal, Verification, fresh};
+use super::signature::from_hex;
+use super::{Refusal, Signed, Verification};
 
-pub(super) fn check(
-    secrets: &[Secret<String>],
-    inbound: &Inbound<'_>,
-    tolerance: Duration,
-) -> Result<Verification, Refusal> {
-    let stamp = inbound.header("x-slack-request-timestamp")?.trim();
-    let text = inbound.header("x-slack-signature")?.trim();
+pub(super) fn check(signed: &Signed<'_>) -> Result<Verification, Refusal> {
+    let stamp = signed.inbound.header("x-slack-request-timestamp")?.trim();
+    let text = signed.inbound.header("x-slack-signature")?.trim();
     let signature = from_hex(text.strip_prefix("v0=").ok_or(Refusal::Wrong)?)?;
-    let parts = [b"v0:".as_slice(), stamp.as_bytes(), b":", inbound.body];
-    matches::<sha2::Sha256>(plain(secrets), &parts, &[signature])?;
-    let window = fresh(stamp, inbound.now, tolerance)?;
+    let parts = [
+        b"v0:".as_slice(),
+        stamp.as_bytes(),
+        b":",
+        signed.inbound.body,
+    ];
+    signed.matches::<sha2::Sha256>(&parts, &[signature])?;
+    let window = signed.fresh(stamp)?;
     // Commands and actions carry no event id: a replay is then known by its signature.
-    let delivery = event(inbound.body)
+    let delivery = event(signed.inbound.body)
         .event_id
         .unwrap_or_else(|| text.to_owned());
     Ok(Verification {

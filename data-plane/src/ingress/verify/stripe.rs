@@ -1,21 +1,14 @@
 //! Scheme `stripe`: `Stripe-Signature: t=<seconds>,v1=<hex>,...` over `<seconds>.<body>`.
 
-use std::time::Duration;
-
-use kanat_model::Secret;
 use serde::Deserialize;
 
-use super::signature::{from_hex, matches, plain};
-use super::{Inbound, Refusal, Verification, fresh};
+use super::signature::from_hex;
+use super::{Refusal, Signed, Verification};
 
 const HEADER: &str = "stripe-signature";
 
-pub(super) fn check(
-    secrets: &[Secret<String>],
-    inbound: &Inbound<'_>,
-    tolerance: Duration,
-) -> Result<Verification, Refusal> {
-    let header = inbound.header(HEADER)?;
+pub(super) fn check(signed: &Signed<'_>) -> Result<Verification, Refusal> {
+    let header = signed.inbound.header(HEADER)?;
     let mut stamp = None;
     let mut signatures = Vec::new();
     for pair in header.split(',') {
@@ -28,14 +21,10 @@ pub(super) fn check(
         }
     }
     let stamp = stamp.ok_or_else(|| Refusal::Malformed(format!("header {HEADER}")))?;
-    matches::<sha2::Sha256>(
-        plain(secrets),
-        &[stamp.as_bytes(), b".", inbound.body],
-        &signatures,
-    )?;
-    let window = fresh(stamp, inbound.now, tolerance)?;
+    signed.matches::<sha2::Sha256>(&[stamp.as_bytes(), b".", signed.inbound.body], &signatures)?;
+    let window = signed.fresh(stamp)?;
     // A repeated event is signed anew, and keeps its id.
-    let event: Event = serde_json::from_slice(inbound.body).unwrap_or_default();
+    let event: Event = serde_json::from_slice(signed.inbound.body).unwrap_or_default();
     Ok(Verification {
         delivery: Some(event.id.unwrap_or_else(|| header.to_owned())),
         window,

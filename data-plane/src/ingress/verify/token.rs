@@ -1,26 +1,21 @@
 //! Scheme `token`: a shared secret in a header or in the query.
 
-use kanat_model::Secret;
 use kanat_proto::plan::v1::Verify;
 use url::form_urlencoded;
 
 use super::signature::is_one_of;
-use super::{Inbound, Refusal};
+use super::{Inbound, Refusal, Signed};
 
 pub(super) const DEFAULT_HEADER: &str = "x-webhook-token";
 
-pub(super) fn check(
-    verify: &Verify,
-    secrets: &[Secret<String>],
-    inbound: &Inbound<'_>,
-) -> Result<Option<String>, Refusal> {
+pub(super) fn check(verify: &Verify, signed: &Signed<'_>) -> Result<Option<String>, Refusal> {
     let given = if verify.query.is_empty() {
-        in_header(verify, inbound)?
+        in_header(verify, signed.inbound)?
     } else {
-        in_query(verify, inbound)?
+        in_query(verify, signed.inbound)?
     };
     let given = given.strip_prefix(&verify.prefix).unwrap_or(&given);
-    if is_one_of(given.as_bytes(), secrets).into() {
+    if is_one_of(given.as_bytes(), signed.secrets).into() {
         Ok(None)
     } else {
         Err(Refusal::Wrong)

@@ -111,23 +111,18 @@ fn is_newer(held: &Snapshot, set: &SavedSet) -> bool {
 
 /// Compiles the set in the place of what the node holds of its environment.
 fn adopted(held: &Snapshot, set: SavedSet) -> ApplyOutcome {
-    let SavedSet {
-        environment_id,
-        epoch,
-        generation,
-        resources,
-        ..
-    } = set;
     let begin = SnapshotBegin {
-        epoch: epoch.to_string(),
-        generation,
+        epoch: set.epoch.to_string(),
+        generation: set.generation,
         ..SnapshotBegin::default()
     };
-    let held = held
-        .environment(&environment_id)
-        .map(|held| (**held).clone());
-    let current = held.unwrap_or_else(|| Environment::empty(environment_id, epoch));
-    apply::apply(&current, apply::of_snapshot(&current, &begin, resources))
+    let held = held.environment(&set.environment_id);
+    let current = held.map_or_else(
+        || Environment::empty(set.environment_id, set.epoch),
+        |held| (**held).clone(),
+    );
+    let change = apply::of_snapshot(&current, &begin, set.resources);
+    apply::apply(&current, change)
 }
 
 /// Checks that the resources of a set are those that it was published with.

@@ -104,21 +104,14 @@ impl Replay {
         }
         let head = head?;
         for (id, after) in &upserts {
-            let pair = self
-                .resources
-                .get(id)
-                .into_iter()
-                .chain(after)
-                .map(|saved| saved.hash);
-            hash = pair.fold(hash, |hash, own| hash.toggled(id, own));
+            let before = self.resources.get(id).map(|saved| saved.hash);
+            hash = hash.replaced(id, before, after.as_ref().map(|saved| saved.hash));
         }
         for change in &tables {
             let before = self.resources.get(&change.resource_id)?.hash;
             let after = Hash::from_slice(&change.hash)
                 .filter(|_| before.as_bytes() == change.from_hash.as_slice())?;
-            hash = hash
-                .toggled(&change.resource_id, before)
-                .toggled(&change.resource_id, after);
+            hash = hash.replaced(&change.resource_id, Some(before), Some(after));
         }
         if hash != head.set_hash {
             return None;

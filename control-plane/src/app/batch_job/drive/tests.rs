@@ -28,10 +28,7 @@ async fn begun(app: &App, keys: u32) -> Vec<Message> {
         ..FlowPlan::default()
     };
     let mut change = Change::begin(app, &flow.environment_id).await.unwrap();
-    change
-        .put(Kind::Flow, flow.id.as_str(), &plan)
-        .await
-        .unwrap();
+    change.put(Kind::Flow, &flow.id, &plan).await.unwrap();
     let job = BatchJob {
         id: BatchJobId::generate(),
         account_id: flow.account_id.clone(),
@@ -47,11 +44,11 @@ async fn begun(app: &App, keys: u32) -> Vec<Message> {
         started_at: None,
         finished_at: None,
     };
-    batch_job::insert(change.db(), &job).await.unwrap();
+    batch_job::insert(&mut change, &job).await.unwrap();
     let records: Vec<_> = (0..RECORDS)
         .map(|n| format!("{{\"k\":{},\"n\":{n}}}", n % keys))
         .collect();
-    record::insert(change.db(), &job.id, 0, &records)
+    record::insert(&mut change, &job.id, 0, &records)
         .await
         .unwrap();
     change.publish().await.unwrap();

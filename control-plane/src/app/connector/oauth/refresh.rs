@@ -209,6 +209,7 @@ async fn ask(
     Ok(tokens::row(app, instance, given, former))
 }
 
+/// Keeps the tokens that the provider gave, and has nodes use them.
 async fn grant(
     app: &App,
     holder: &str,
@@ -216,34 +217,20 @@ async fn grant(
     before: &OauthToken,
     renewed: OauthToken,
 ) -> Result<(), Error> {
-    let mut change = Change::begin(app, &instance.environment_id).await?;
-    if !oauth_token::settle(change.db(), holder, &renewed, Timestamp::now()).await? {
+    let news = (before.tokens.is_none() || before.failures > 0).then(|| {
+        let reason = "the provider gave new tokens".to_owned();
+        (Observation::TokensGranted, reason)
+    });
+    if !conclude(app, holder, instance, &renewed, news).await? {
         tracing::info!(
             instance.id = %instance.id,
             "another process has written newer tokens meanwhile",
         );
-        return Ok(());
     }
-    let Some(instance) =
-        connector_instance::get(change.db(), &instance.environment_id, &instance.id).await?
-    else {
-        return Ok(());
-    };
-    if before.tokens.is_none() || before.failures > 0 {
-        let reason = "the provider gave new tokens";
-        super::super::health::observe(
-            change.db(),
-            &instance.id,
-            Observation::TokensGranted,
-            reason,
-        )
-        .await?;
-    }
-    super::super::republish(&mut change, app, &instance).await?;
-    change.commit(()).await?;
     Ok(())
 }
 
+/// Notes that the provider gives no more tokens: nodes wait for none any more.
 async fn refuse(
     app: &App,
     holder: &str,
@@ -251,33 +238,43 @@ async fn refuse(
     row: OauthToken,
     why: String,
 ) -> Result<(), Error> {
-    let mut change = Change::begin(app, &instance.environment_id).await?;
     let row = OauthToken {
         refresh_at: None,
         refused: why,
         ..row
     };
-    if !oauth_token::settle(change.db(), holder, &row, Timestamp::now()).await? {
-        return Ok(());
-    }
-    let Some(instance) =
-        connector_instance::get(change.db(), &instance.environment_id, &instance.id).await?
-    else {
-        return Ok(());
-    };
     let reason = format!("the provider gives no new tokens: {}", row.refused);
-    super::super::health::observe(
-        change.db(),
-        &instance.id,
-        Observation::TokensRefused,
-        &reason,
-    )
-    .await?;
-    tracing::warn!(instance.id = %instance.id, "the provider gives a connector no new tokens");
-    // Nodes wait for none any more.
-    super::super::republish(&mut change, app, &instance).await?;
-    change.commit(()).await?;
+    let news = (Observation::TokensRefused, reason);
+    if conclude(app, holder, instance, &row, Some(news)).await? {
+        tracing::warn!(instance.id = %instance.id, "the provider gives a connector no new tokens");
+    }
     Ok(())
+}
+
+/// Ends a renewal with `row`, and publishes the instance with it unless it was deleted meanwhile.
+/// Returns `false`, and does nothing, when the lease was lost.
+async fn conclude(
+    app: &App,
+    holder: &str,
+    instance: &ConnectorInstance,
+    row: &OauthToken,
+    news: Option<(Observation, String)>,
+) -> Result<bool, Error> {
+    let mut change = Change::begin(app, &instance.environment_id).await?;
+    if !oauth_token::settle(&mut change, holder, row, Timestamp::now()).await? {
+        return Ok(false);
+    }
+    let found =
+        connector_instance::get(&mut change, &instance.environment_id, &instance.id).await?;
+    let Some(instance) = found else {
+        return Ok(true);
+    };
+    if let Some((observation, reason)) = news {
+        super::super::health::observe(&mut change, &instance.id, observation, &reason).await?;
+    }
+    super::super::republish(&mut change, &instance).await?;
+    change.commit(()).await?;
+    Ok(true)
 }
 
 async fn postpone(

@@ -4,7 +4,7 @@
 //! a deploy, and waiting deploys hold no connection to the database.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kanat_flow::Definition;
@@ -15,6 +15,7 @@ use kanat_store::flow::{self, Flow};
 use kanat_store::flow_version::{self, FlowVersion};
 use kanat_store::published::Resource;
 use kanat_store::{flow_use, published_api};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::{EnvironmentNames, refuse_callers};
@@ -85,9 +86,9 @@ impl Deploys {
         environment: &EnvironmentId,
         ready: PreparedDeploy,
     ) -> Result<DeployOutcome, Error> {
-        let line = Arc::clone(lock(&self.0).entry(environment.clone()).or_default());
+        let line = Arc::clone(self.0.lock().entry(environment.clone()).or_default());
         let (answer, ended) = oneshot::channel();
-        lock(&line.waiting).push(QueuedDeploy { ready, answer });
+        line.waiting.lock().push(QueuedDeploy { ready, answer });
         // One task for each deploy: the first writes all that wait, the others find nothing to do.
         let app = app.clone();
         let environment = environment.clone();
@@ -101,7 +102,7 @@ impl Deploys {
                 .await
                 .is_err()
             {
-                lock(&line.waiting).clear();
+                line.waiting.lock().clear();
             }
         });
         ended.await.unwrap_or_else(|_| {
@@ -115,7 +116,7 @@ impl Deploys {
 impl DeployQueue {
     /// Writes the deploys that wait once the environment is locked.
     async fn serve(&self, app: &App, environment: &EnvironmentId) {
-        if lock(&self.waiting).is_empty() {
+        if self.waiting.lock().is_empty() {
             return;
         }
         let begun = Change::begin(app, environment).await;
@@ -138,7 +139,7 @@ impl DeployQueue {
     }
 
     fn group(&self) -> Vec<QueuedDeploy> {
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting.lock();
         let count = waiting.len().min(MAX_GROUP);
         waiting.drain(..count).collect()
     }
@@ -219,7 +220,7 @@ async fn write_all(
     environment: &EnvironmentId,
     group: &[QueuedDeploy],
 ) -> Result<Vec<WriteOutcome>, Error> {
-    let names = EnvironmentNames::load(change.db(), environment).await?;
+    let names = EnvironmentNames::load(change, environment).await?;
     let mut all = Vec::new();
     let mut resources = Vec::new();
     for QueuedDeploy { ready, .. } in group {
@@ -245,12 +246,12 @@ async fn write(
     }
     let mut flow = ready.flow.clone();
     if !matches!(ready.definition.source.trigger, Trigger::Api) {
-        let callers = published_api::uses::callers(change.db(), &flow.id).await?;
+        let callers = published_api::uses::callers(change, &flow.id).await?;
         if let Err(refused) = refuse_callers(&flow, &callers, "its trigger stays api") {
             return Ok(WriteOutcome::Refused(refused));
         }
     }
-    match flow::update(change.db(), &mut flow).await {
+    match flow::update(change, &mut flow).await {
         Err(kanat_store::Error::Changed { .. }) => return Ok(WriteOutcome::Stale),
         updated => updated?,
     }
@@ -263,16 +264,9 @@ async fn write(
         created_at: flow.updated_at,
         created_by: ready.deployed_by.name.clone(),
     };
-    flow_version::insert(change.db(), &version).await?;
-    ready
-        .deployed_by
-        .note_made(change.db(), flow.id.as_str())
-        .await?;
-    timetable::follow(change.db(), &flow, &ready.definition, flow.updated_at).await?;
-    flow_use::replace(change.db(), &flow.id, &ready.uses).await?;
+    flow_version::insert(change, &version).await?;
+    ready.deployed_by.note_made(change, &flow.id).await?;
+    timetable::follow(change, &flow, &ready.definition, flow.updated_at).await?;
+    flow_use::replace(change, &flow.id, &ready.uses).await?;
     Ok(WriteOutcome::Written(Box::new(flow)))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -18,7 +18,7 @@ use kanat_script::apart;
 use super::TestResult;
 use super::sample::{CheckedSample, StepOutput};
 use crate::app::flow::samples::Samples;
-use crate::app::{App, Caller, adapter};
+use crate::app::{Call, adapter};
 
 /// Why a run ends before its end.
 enum End {
@@ -64,8 +64,7 @@ fn context(program: &Program, sample: &CheckedSample, now: Timestamp) -> String 
 }
 
 pub(super) async fn run(
-    app: &App,
-    caller: &Caller,
+    call: &Call,
     program: &Program,
     samples: &Samples,
     sample: &CheckedSample,
@@ -81,7 +80,7 @@ pub(super) async fn run(
     mask.add(program.literal_secrets());
     mask.add(&trigger::credentials(&sample.trigger));
     let mut run = Run {
-        calls: kanat_script::Caller::new(&app.adapters, adapter::asker(caller), context),
+        calls: kanat_script::Caller::new(&call.app.adapters, adapter::asker(&call.caller), context),
         effort: Effort::default(),
         payload: Bytes::copy_from_slice(sample.payload.as_bytes()),
         steps: "{}".to_owned(),

@@ -1,4 +1,4 @@
-//! Hourly work, done by one control plane of several: the first to claim the hour.
+//! Work at full hours or minutes, done by one control plane of several: the first that claims it.
 
 use std::time::Duration;
 
@@ -6,14 +6,12 @@ use kanat_model::Timestamp;
 use kanat_store::{Store, periodic_task};
 use tokio::time::{MissedTickBehavior, interval};
 
-const HOUR: Duration = Duration::from_secs(60 * 60);
-
 /// Interval at which the store is asked whether the work is due.
 const POLL_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Does the work of that name for ever, first at once. A failure of the work waits for the next
-/// hour.
-pub async fn run<W, F>(store: &Store, name: &str, work: W)
+/// time.
+pub async fn run<W, F>(store: &Store, name: &str, period: Duration, work: W)
 where
     W: Fn() -> F,
     F: Future<Output = ()>,
@@ -23,7 +21,7 @@ where
     let mut last = None;
     loop {
         ticks.tick().await;
-        let due = due(Timestamp::now());
+        let due = due(Timestamp::now(), period);
         if last == Some(due) {
             continue;
         }
@@ -46,27 +44,29 @@ async fn take(store: &Store, name: &str, due: Timestamp) -> Result<bool, kanat_s
     Ok(taken)
 }
 
-/// The last full hour.
-fn due(now: Timestamp) -> Timestamp {
-    let hour = i64::try_from(HOUR.as_millis()).unwrap_or(i64::MAX);
-    Timestamp::from_millis(now.as_millis() - now.as_millis().rem_euclid(hour))
+/// The last time at which the work was due.
+fn due(now: Timestamp, period: Duration) -> Timestamp {
+    let period = i64::try_from(period.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(now.as_millis() - now.as_millis().rem_euclid(period))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+
     #[test]
     fn it_is_due_at_full_hours() {
         let ten = Timestamp::from_millis(1_769_853_600_000);
         assert_eq!(ten.to_string(), "2026-01-31T10:00:00.000Z");
-        assert_eq!(due(ten), ten);
+        assert_eq!(due(ten, HOUR), ten);
         assert_eq!(
-            due(Timestamp::from_millis(ten.as_millis() + 3_599_999)),
+            due(Timestamp::from_millis(ten.as_millis() + 3_599_999), HOUR),
             ten
         );
         assert_eq!(
-            due(Timestamp::from_millis(ten.as_millis() - 1)),
+            due(Timestamp::from_millis(ten.as_millis() - 1), HOUR),
             Timestamp::from_millis(ten.as_millis() - 3_600_000)
         );
     }
@@ -78,7 +78,7 @@ mod tests {
             .await
             .unwrap();
         let hour = Timestamp::from_millis(0);
-        let next = due(Timestamp::now());
+        let next = due(Timestamp::now(), HOUR);
         let mut taken = Vec::new();
         for due in [hour, hour, next, hour, next] {
             taken.push(take(&store, "sweep", due).await.unwrap());

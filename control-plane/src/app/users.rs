@@ -1,0 +1,28 @@
+//! Resources that stay because deployed flows or published APIs use them.
+
+use kanat_model::Error;
+use kanat_store::published_api::uses;
+use kanat_store::{Db, flow_use};
+
+/// Refuses a change of a resource that is in use. The error says `is_used`, as in `adapter "x" is
+/// called by`, the users, and then `consequence`.
+pub async fn refuse(
+    db: &mut Db,
+    resource_id: &str,
+    is_used: &str,
+    consequence: &str,
+) -> Result<(), Error> {
+    let flows = flow_use::users(db, resource_id).await?;
+    let apis = uses::users(db, resource_id).await?;
+    for (kind, users) in [
+        ("deployed flows", flows),
+        ("the answers of published APIs", apis),
+    ] {
+        if !users.is_empty() {
+            let users = users.join(", ");
+            let message = format!("{is_used} {kind}: {users}{consequence}");
+            return Err(Error::precondition(message));
+        }
+    }
+    Ok(())
+}
