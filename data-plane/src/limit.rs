@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use entry::{Entry, State};
 
 /// Interval at which usage is reported, and shares are renewed and adjusted.
-const BEAT: Duration = Duration::from_secs(1);
+const TICK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time after which a store without an answer counts as away.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -46,7 +46,7 @@ pub(crate) struct Limiter {
     /// Owner of the shares: a boot id of the limiter's own, not that of the node.
     owner: BootId,
     begun: Instant,
-    turn: AtomicI64,
+    last_number: AtomicI64,
     hasher: RandomState,
     /// Keys in use.
     shards: Vec<Mutex<HashMap<Key, Arc<Entry>>>>,
@@ -72,7 +72,7 @@ impl Limiter {
             node,
             owner: BootId::generate(),
             begun: Instant::now(),
-            turn: AtomicI64::new(0),
+            last_number: AtomicI64::new(0),
             hasher: RandomState::new(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             asking: Mutex::default(),
@@ -134,7 +134,7 @@ impl Limiter {
             // The node leaves.
             Err(_) => {
                 let view = self.view_of(key);
-                Err(self.entry(key, limits, &view).lock().bucket.refused(&view))
+                Err(self.entry(key, limits, &view).lock().bucket.refusal(&view))
             }
         }
     }
@@ -142,12 +142,12 @@ impl Limiter {
     /// Asks the store until `stop`, then returns everything to it.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         self.count_nodes().await;
-        let mut beat = interval(BEAT);
-        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = interval(TICK_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !stop.is_cancelled() {
             tokio::select! {
                 () = self.wake.notified() => {}
-                _ = beat.tick() => self.beat(),
+                _ = ticks.tick() => self.tick(),
                 () = stop.cancelled() => break,
             }
             self.ask(Phase::Running, &stop).await;
@@ -180,7 +180,9 @@ impl Limiter {
         let exchange = self.numbered(0, Vec::new());
         let sent = Instant::now();
         match timeout(STORE_TIMEOUT, self.store.exchange(&exchange)).await {
-            Ok(Ok(ExchangeOutcome::Done { now, nodes, .. })) => self.is_there(now, nodes, sent),
+            Ok(Ok(ExchangeOutcome::Done { now, nodes, .. })) => {
+                self.note_reachable(now, nodes, sent)
+            }
             Ok(Ok(ExchangeOutcome::Repeated)) => {}
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the number of nodes that share limits cannot be read")
@@ -192,12 +194,12 @@ impl Limiter {
     }
 
     /// Ends a counting interval of each bucket, and drops idle ones.
-    fn beat(&self) {
+    fn tick(&self) {
         for shard in &self.shards {
             shard.lock().retain(|_, entry| {
                 let mut state = entry.lock();
-                let has_report = state.bucket.beat();
-                state.dropped = if entry.is_ours {
+                let has_report = state.bucket.tick();
+                state.dropped = if entry.is_local {
                     state.bucket.is_full(&self.view_of(&entry.key))
                 } else {
                     if has_report {
@@ -246,13 +248,13 @@ impl Limiter {
                 (SentRequest { entry, request }, share)
             })
             .unzip();
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed) + 1;
-        let exchange = self.numbered(turn, requests);
+        let number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
+        let exchange = self.numbered(number, requests);
         loop {
             let begun = Instant::now();
             let error = match timeout(STORE_TIMEOUT, self.store.exchange(&exchange)).await {
                 Ok(Ok(ExchangeOutcome::Done { now, nodes, grants })) => {
-                    self.is_there(now, nodes, begun);
+                    self.note_reachable(now, nodes, begun);
                     let view = self.view();
                     for (sent, grant) in sent.iter().zip(&grants) {
                         self.apply(sent, grant, begun, &view);
@@ -262,14 +264,14 @@ impl Limiter {
                 Ok(Ok(ExchangeOutcome::Repeated)) => {
                     self.count_nodes().await;
                     for SentRequest { entry, request } in &sent {
-                        entry.lock().bucket.lost(*request);
+                        entry.lock().bucket.take_back_tokens(*request);
                     }
                     return;
                 }
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "no answer in time".to_owned(),
             };
-            self.is_away(&error);
+            self.note_away(&error);
             // No call waits for a store that is away. If the exchange succeeds later, its grant
             // admits other calls that wait then.
             let view = self.view();
@@ -283,12 +285,12 @@ impl Limiter {
         }
     }
 
-    fn numbered(&self, turn: i64, requests: Vec<ShareRequest>) -> Exchange {
+    fn numbered(&self, number: i64, requests: Vec<ShareRequest>) -> Exchange {
         Exchange {
             node: self.node.clone(),
             owner: self.owner.clone(),
             boot_age: self.begun.elapsed(),
-            turn,
+            number,
             requests,
         }
     }
@@ -311,20 +313,20 @@ impl Limiter {
             }
             let answer = if admitted > 0 {
                 admitted -= 1;
-                Ok(bucket.admitted(view))
+                Ok(bucket.count_admitted(view))
             } else {
                 bucket.decide_alone(view)
             };
             // A caller that has gone meanwhile counts as admitted.
             let _ = reply.send(answer);
         }
-        bucket.returned(admitted);
+        bucket.take_back_calls(admitted);
         if bucket.is_to_give_back() || !waiting.is_empty() {
             self.queue(entry, &mut state);
         }
     }
 
-    fn is_there(&self, now: Timestamp, nodes: u32, sent: Instant) {
+    fn note_reachable(&self, now: Timestamp, nodes: u32, sent: Instant) {
         if self.cluster.load().away.is_some() {
             tracing::info!("limits of keys and connectors are shared among the nodes again");
         }
@@ -335,7 +337,7 @@ impl Limiter {
         }));
     }
 
-    fn is_away(&self, error: &str) {
+    fn note_away(&self, error: &str) {
         let cluster = **self.cluster.load();
         if cluster.away.is_none() {
             tracing::warn!(
@@ -355,14 +357,14 @@ impl Limiter {
     }
 
     fn view_of(&self, key: &Key) -> ClusterView {
-        if self.is_ours(key) {
+        if self.is_local(key) {
             ClusterView::alone(self.begun)
         } else {
             self.view()
         }
     }
 
-    fn is_ours(&self, key: &Key) -> bool {
+    fn is_local(&self, key: &Key) -> bool {
         match key {
             Key::Consumer(_) => false,
             Key::Connector(_) => !self.is_shared,
@@ -375,8 +377,8 @@ impl Limiter {
         if let Some(entry) = shard.get(key) {
             return Arc::clone(entry);
         }
-        let is_ours = self.is_ours(key);
-        let bucket = if is_ours {
+        let is_local = self.is_local(key);
+        let bucket = if is_local {
             Bucket::full(limits, view.now)
         } else {
             Bucket::new(limits, view.now)
@@ -389,7 +391,7 @@ impl Limiter {
         };
         let entry = Arc::new(Entry {
             key: key.clone(),
-            is_ours,
+            is_local,
             state: Mutex::new(state),
         });
         shard.insert(key.clone(), Arc::clone(&entry));
@@ -410,7 +412,7 @@ impl Limiter {
     }
 
     fn queue(&self, entry: &Arc<Entry>, state: &mut State) {
-        if !entry.is_ours && !std::mem::replace(&mut state.queued, true) {
+        if !entry.is_local && !std::mem::replace(&mut state.queued, true) {
             self.asking.lock().push(Arc::clone(entry));
             self.wake.notify_one();
         }

@@ -32,7 +32,7 @@ use crate::observed::Observations;
 pub use client::{Client, Fallback, PlanClient, Remote, SavedPlans};
 pub use deployed::{DeployedFlow, Flow};
 pub use environment::Environment;
-use renewal::Refusals;
+use renewal::RefusedTokens;
 pub(crate) use renewal::RenewalOutcome;
 pub use snapshot::Snapshot;
 use versions::Versions;
@@ -54,7 +54,7 @@ struct Shared {
     versions: Versions,
     observed: Observations,
     /// Recently refused access tokens.
-    refusals: Refusals,
+    refused_tokens: RefusedTokens,
 }
 
 /// A version of a flow as a message needs it.
@@ -91,14 +91,14 @@ impl Plans {
         let versions = Versions::new(log);
         let replaced = watch::Sender::default();
         let observed = Observations::default();
-        let refusals = Refusals::default();
+        let refused_tokens = RefusedTokens::default();
         Self {
             shared: Arc::new(Shared {
                 current,
                 replaced,
                 versions,
                 observed,
-                refusals,
+                refused_tokens,
             }),
         }
     }

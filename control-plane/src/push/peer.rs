@@ -80,7 +80,7 @@ pub enum AckOutcome {
     Refused(String),
     /// The message changes nothing: an answer to no push in flight, or a heartbeat that shows no
     /// mismatch.
-    Stale,
+    NoEffect,
     /// The node ended up with another set than it should: a snapshot follows.
     Mismatch,
     /// Even a snapshot left it with another set: the stream is of no use.
@@ -97,7 +97,7 @@ impl Peer {
     }
 
     /// Returns the epoch and generation that the node runs, if they are known.
-    pub fn generation(&self) -> Option<(&EpochId, u64)> {
+    pub fn version(&self) -> Option<(&EpochId, u64)> {
         self.held
             .as_ref()
             .map(|held| (&held.base.epoch, held.generation))
@@ -185,7 +185,7 @@ impl Peer {
         if is_other {
             AckOutcome::Mismatch
         } else {
-            AckOutcome::Stale
+            AckOutcome::NoEffect
         }
     }
 
@@ -237,7 +237,7 @@ impl Peer {
             .in_flight
             .take_if(|push| push.nonce == nonce && push.set.generation == generation)
         else {
-            return AckOutcome::Stale;
+            return AckOutcome::NoEffect;
         };
         let mut exceptions = push.exceptions;
         let mut refused = Vec::new();

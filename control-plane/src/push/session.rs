@@ -210,10 +210,11 @@ impl Session {
                 // Chunks may have taken long, and messages that came meanwhile wait to be read.
                 last_message_at = Instant::now();
             }
-            if let Some(welcome) = self
-                .welcome
-                .take_if(|_| self.subscriptions.values().all(Subscription::is_held))
-            {
+            if let Some(welcome) = self.welcome.take_if(|_| {
+                self.subscriptions
+                    .values()
+                    .all(Subscription::is_node_state_known)
+            }) {
                 self.send(Out::Welcome(welcome)).await?;
             }
             tokio::select! {

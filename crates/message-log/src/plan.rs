@@ -24,15 +24,16 @@ pub struct SavedPlan {
 }
 
 impl SavedPlan {
-    /// Version under which the end of a flow is saved. It is greater than that of any plan.
-    pub const END: u32 = u32::MAX;
+    /// Version under which the mark of a deleted flow is saved. It is greater than that of any
+    /// plan.
+    pub const DELETION_MARK: u32 = u32::MAX;
 
     /// Returns the mark of a deleted flow, whose messages run under no plan. `deletion` names the
     /// change.
     pub fn end(flow_id: FlowId, deletion: Bytes) -> Self {
         Self {
             flow_id,
-            version: Self::END,
+            version: Self::DELETION_MARK,
             body: deletion,
         }
     }

@@ -15,7 +15,7 @@ use crate::{
     full,
 };
 
-/// Calls between two beats that make a share worthwhile. With fewer, each call asks the store, and
+/// Calls between two ticks that make a share worthwhile. With fewer, each call asks the store, and
 /// all nodes use one bucket.
 const MIN_SHARE_CALLS: u32 = 4;
 
@@ -29,8 +29,8 @@ const MAX_RETRY: Duration = Duration::from_millis(100);
 /// Time after which a store whose day is used up is asked again.
 const DAY_RETRY: Duration = Duration::from_secs(1);
 
-/// Beats without a call after which a bucket returns everything.
-const IDLE_BEATS: u32 = 2;
+/// Ticks without a call after which a bucket returns everything.
+const IDLE_TICKS: u32 = 2;
 
 /// Limits of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,16 +83,16 @@ pub struct Bucket {
     /// Tokens that were left for all nodes, in millionths, as the store said last.
     pool: u64,
     /// Instant before which the store has no token.
-    shut_until: Option<Instant>,
+    pool_empty_until: Option<Instant>,
     day: Day,
-    /// Calls since the last beat.
+    /// Calls since the last tick.
     calls: u32,
-    /// Demand at the last beat: calls plus the largest number of waiting calls. Per idle beat it
+    /// Demand at the last tick: calls plus the largest number of waiting calls. Per idle tick it
     /// falls to an eighth.
     demand: u32,
-    /// Most calls that waited for their turn at once since the last beat.
+    /// Most calls that waited for their turn at once since the last tick.
     waiting: u32,
-    idle_beats: u32,
+    idle_ticks: u32,
     /// Admitted calls that were not reported to the store.
     used: u64,
     /// Instant of the last admitted call.
@@ -106,17 +106,17 @@ struct Day {
     /// Calls that this node may admit without the store.
     allowance: u64,
     /// Calls that the store granted last.
-    given: u64,
+    last_grant: u64,
     /// Calls that were admitted since the last request.
-    taken: u64,
+    used_since_request: u64,
     /// Calls that were left for all nodes, as the store said last.
-    left: u64,
+    pool_left: u64,
     /// Instant before which the store has none.
-    shut_until: Option<Instant>,
+    pool_empty_until: Option<Instant>,
     /// Calls that this node may still admit while the store is away.
-    alone: Option<u64>,
+    offline_left: Option<u64>,
     /// Calls that it has admitted while the store was away.
-    owed: u64,
+    offline_used: u64,
 }
 
 /// Calls and tokens of a request on its way to the store.
@@ -125,7 +125,7 @@ pub struct PendingRequest {
     /// Calls that wait for the answer.
     pub calls: u32,
     /// Tokens of this node that go with the calls. They return if the request fails.
-    own: u32,
+    own_tokens: u32,
 }
 
 impl Bucket {
@@ -139,12 +139,12 @@ impl Bucket {
             at: now,
             target: 0,
             pool: 0,
-            shut_until: None,
+            pool_empty_until: None,
             day: Day::default(),
             calls: 0,
             demand: 0,
             waiting: 0,
-            idle_beats: 0,
+            idle_ticks: 0,
             used: 0,
             last_used_at: None,
         }
@@ -163,7 +163,7 @@ impl Bucket {
     pub fn call(&mut self, limits: Limits, queued: u32, view: &ClusterView) -> Decision {
         self.calls = self.calls.saturating_add(1);
         self.waiting = self.waiting.max(queued);
-        self.idle_beats = 0;
+        self.idle_ticks = 0;
         self.set_limits(limits, view);
         self.decide(view)
     }
@@ -174,7 +174,7 @@ impl Bucket {
         let has_token = self.limits.rate.calls == 0 || self.tokens >= TOKEN;
         match self.day_has_room(view) {
             Some(false) => return Decision::Refuse(self.day_exceeded(view)),
-            Some(true) | None if !has_token && self.is_dry(view) => {
+            Some(true) | None if !has_token && self.pool_is_empty(view) => {
                 return Decision::Refuse(self.rate_exceeded(view));
             }
             Some(true) if has_token => {}
@@ -184,13 +184,13 @@ impl Bucket {
             self.tokens -= TOKEN;
         }
         self.take_of_day(view);
-        Decision::Admit(self.admitted(view))
+        Decision::Admit(self.count_admitted(view))
     }
 
     /// Counts an admitted call whose token was taken elsewhere.
-    pub fn admitted(&mut self, view: &ClusterView) -> LimitStatus {
+    pub fn count_admitted(&mut self, view: &ClusterView) -> LimitStatus {
         self.used += 1;
-        self.day.taken += 1;
+        self.day.used_since_request += 1;
         self.last_used_at = Some(view.wall);
         self.status(view)
     }
@@ -200,12 +200,12 @@ impl Bucket {
         match self.decide(view) {
             Decision::Admit(status) => Ok(status),
             Decision::Refuse(exceeded) => Err(exceeded),
-            Decision::AskStore => Err(self.refused(view)),
+            Decision::AskStore => Err(self.refusal(view)),
         }
     }
 
     /// Returns the rejection of a call that the store has refused.
-    pub fn refused(&mut self, view: &ClusterView) -> LimitError {
+    pub fn refusal(&mut self, view: &ClusterView) -> LimitError {
         if self.day_has_room(view) == Some(false) {
             self.day_exceeded(view)
         } else {
@@ -215,13 +215,15 @@ impl Bucket {
 
     /// Returns whether the store should be asked soon, so that later calls need not wait.
     pub fn runs_low(&self) -> bool {
-        self.limits.per_day > 0 && self.day.given > 0 && self.day.allowance <= self.day.given / 2
+        self.limits.per_day > 0
+            && self.day.last_grant > 0
+            && self.day.allowance <= self.day.last_grant / 2
     }
 
     /// Ends a counting interval. Returns whether the bucket has something to report to the store.
-    pub fn beat(&mut self) -> bool {
-        self.idle_beats = if self.calls == 0 {
-            self.idle_beats.saturating_add(1)
+    pub fn tick(&mut self) -> bool {
+        self.idle_ticks = if self.calls == 0 {
+            self.idle_ticks.saturating_add(1)
         } else {
             0
         };
@@ -230,7 +232,7 @@ impl Bucket {
         self.used > 0
             || self.share > 0
             || self.day.allowance > 0
-            || self.day.owed > 0
+            || self.day.offline_used > 0
             || self.demand >= MIN_SHARE_CALLS
     }
 
@@ -238,13 +240,13 @@ impl Bucket {
     /// one would be equal.
     pub fn is_full(&mut self, view: &ClusterView) -> bool {
         self.refill(view);
-        self.idle_beats >= IDLE_BEATS && self.tokens >= full(self.limits.rate.calls)
+        self.idle_ticks >= IDLE_TICKS && self.tokens >= full(self.limits.rate.calls)
     }
 
     /// Returns whether the bucket is idle and holds nothing that the store has to know.
     pub fn is_idle(&self) -> bool {
-        let has_nothing = self.share == 0 && self.day.allowance == 0 && self.day.owed == 0;
-        self.idle_beats >= IDLE_BEATS && self.used == 0 && has_nothing
+        let has_nothing = self.share == 0 && self.day.allowance == 0 && self.day.offline_used == 0;
+        self.idle_ticks >= IDLE_TICKS && self.used == 0 && has_nothing
     }
 
     /// Returns the request to the store for `calls` waiting calls. An idle bucket returns all it
@@ -257,10 +259,10 @@ impl Bucket {
         view: &ClusterView,
     ) -> (ShareRequest, PendingRequest) {
         self.refill(view);
-        let is_idle = self.idle_beats >= IDLE_BEATS && calls == 0;
+        let is_idle = self.idle_ticks >= IDLE_TICKS && calls == 0;
         let leaving = phase == Phase::Leaving || is_idle;
-        let own = self.own(calls);
-        self.tokens -= u64::from(own) * TOKEN;
+        let own_tokens = self.own_tokens(calls);
+        self.tokens -= u64::from(own_tokens) * TOKEN;
         let wanted = self.wanted(view);
         self.share = match view.nodes {
             _ if leaving => 0,
@@ -282,28 +284,28 @@ impl Bucket {
             0
         };
         let day_wanted = day
-            .taken
+            .used_since_request
             .saturating_mul(4)
             .max(u64::from(self.demand))
             .saturating_sub(self.day.allowance);
-        (self.day.taken, self.day.owed) = (0, 0);
+        (self.day.used_since_request, self.day.offline_used) = (0, 0);
         let request = ShareRequest {
             key,
             rate: self.limits.rate,
             per_day: self.limits.per_day,
             calls,
-            own,
+            own_tokens,
             held: self.share,
             tokens_back,
             wanted: (!leaving).then_some(wanted),
             day: day.number,
             day_back: if is_today { day_back } else { 0 },
-            day_owed: day.owed,
+            day_owed: day.offline_used,
             day_wanted: if leaving { 0 } else { day_wanted },
             used: std::mem::take(&mut self.used),
             last_used_at: self.last_used_at,
         };
-        (request, PendingRequest { calls, own })
+        (request, PendingRequest { calls, own_tokens })
     }
 
     /// Applies the grant for a request that was sent at an instant. The caller admits the granted
@@ -317,7 +319,7 @@ impl Bucket {
     ) {
         self.refill(view);
         self.share = grant.share.min(self.limits.rate.calls);
-        let unused = request.own.saturating_sub(grant.admitted);
+        let unused = request.own_tokens.saturating_sub(grant.admitted);
         let tokens = self
             .tokens
             .saturating_add(grant.tokens)
@@ -332,25 +334,25 @@ impl Bucket {
             };
         }
         self.day.allowance += grant.allowance;
-        self.day.given = grant.allowance;
-        (self.day.left, self.day.alone) = (grant.day_left, None);
+        self.day.last_grant = grant.allowance;
+        (self.day.pool_left, self.day.offline_left) = (grant.day_left, None);
         // Other nodes may return some.
-        self.day.shut_until = (grant.day_left == 0).then(|| view.now + DAY_RETRY);
+        self.day.pool_empty_until = (grant.day_left == 0).then(|| view.now + DAY_RETRY);
         let max = MAX_RETRY.max(self.limits.rate.period.as_duration() / 8);
         let pause = grant.next_token.unwrap_or(MAX_RETRY).clamp(MIN_RETRY, max);
-        self.shut_until = (grant.admitted < request.calls).then(|| view.now + pause);
+        self.pool_empty_until = (grant.admitted < request.calls).then(|| view.now + pause);
     }
 
     /// Takes back the tokens of a request that had taken effect before; its grant is lost.
-    pub fn lost(&mut self, request: PendingRequest) {
+    pub fn take_back_tokens(&mut self, request: PendingRequest) {
         self.tokens = self
             .tokens
-            .saturating_add(u64::from(request.own) * TOKEN)
+            .saturating_add(u64::from(request.own_tokens) * TOKEN)
             .min(full(self.share));
     }
 
     /// Takes back admitted calls whose callers have gone.
-    pub fn returned(&mut self, calls: u32) {
+    pub fn take_back_calls(&mut self, calls: u32) {
         self.tokens = self
             .tokens
             .saturating_add(u64::from(calls) * TOKEN)
@@ -374,9 +376,9 @@ impl Bucket {
         self.limits = limits;
         self.share = self.share.min(limits.rate.calls);
         self.tokens = self.tokens.min(full(self.share));
-        self.shut_until = None;
+        self.pool_empty_until = None;
         self.day.allowance = self.day.allowance.min(limits.per_day);
-        (self.day.shut_until, self.day.alone) = (None, None);
+        (self.day.pool_empty_until, self.day.offline_left) = (None, None);
     }
 
     /// Refills the bucket up to now: by the share while its lease lasts, then by the part that each
@@ -438,9 +440,11 @@ impl Bucket {
     }
 
     /// Returns whether the store has no token to give.
-    fn is_dry(&self, view: &ClusterView) -> bool {
+    fn pool_is_empty(&self, view: &ClusterView) -> bool {
         let holds_all = self.share > 0 && self.share == self.limits.rate.calls;
-        view.away.is_some() || holds_all || self.shut_until.is_some_and(|until| view.now < until)
+        view.away.is_some()
+            || holds_all
+            || self.pool_empty_until.is_some_and(|until| view.now < until)
     }
 
     /// Returns whether this node has a call of the day left; `None` when the store has to decide.
@@ -454,7 +458,7 @@ impl Bucket {
         }
         if view.away.is_some() {
             let left = if is_today {
-                self.day.left
+                self.day.pool_left
             } else {
                 self.limits.per_day
             };
@@ -467,12 +471,17 @@ impl Bucket {
             return Some(
                 *self
                     .day
-                    .alone
+                    .offline_left
                     .get_or_insert(left / u64::from(view.nodes.max(1)))
                     > 0,
             );
         }
-        (is_today && self.day.shut_until.is_some_and(|until| view.now < until)).then_some(false)
+        (is_today
+            && self
+                .day
+                .pool_empty_until
+                .is_some_and(|until| view.now < until))
+        .then_some(false)
     }
 
     fn take_of_day(&mut self, view: &ClusterView) {
@@ -481,14 +490,19 @@ impl Bucket {
         }
         if self.day.allowance > 0 {
             self.day.allowance -= 1;
-        } else if let Some(left) = self.day.alone.as_mut().filter(|_| view.away.is_some()) {
+        } else if let Some(left) = self
+            .day
+            .offline_left
+            .as_mut()
+            .filter(|_| view.away.is_some())
+        {
             *left -= 1;
-            self.day.owed += 1;
+            self.day.offline_used += 1;
         }
     }
 
     /// Returns the tokens of this node that waiting calls bring to the store.
-    fn own(&self, calls: u32) -> u32 {
+    fn own_tokens(&self, calls: u32) -> u32 {
         u32::try_from(self.tokens / TOKEN)
             .unwrap_or(u32::MAX)
             .min(calls)

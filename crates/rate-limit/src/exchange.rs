@@ -21,7 +21,7 @@ pub struct Exchange {
     pub boot_age: Duration,
     /// Number of the exchange, which grows with every exchange of the owner. An exchange whose
     /// outcome is not known is sent again under the same number.
-    pub turn: i64,
+    pub number: i64,
     /// At most [`MAX_REQUESTS`], each for another key.
     pub requests: Vec<ShareRequest>,
 }
@@ -37,7 +37,7 @@ pub struct ShareRequest {
     /// Calls that wait to be admitted.
     pub calls: u32,
     /// Number of `calls` that are paid with tokens of the node's own share.
-    pub own: u32,
+    pub own_tokens: u32,
     /// Share of the bucket that the node still holds.
     pub held: u32,
     /// Tokens that the node returns with the rest of its share, in millionths.
@@ -67,7 +67,7 @@ impl ShareRequest {
             rate,
             per_day,
             calls: 0,
-            own: 0,
+            own_tokens: 0,
             held: 0,
             tokens_back: 0,
             wanted: None,

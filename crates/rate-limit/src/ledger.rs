@@ -109,21 +109,21 @@ impl Ledger {
 
     /// Applies a request, and returns what it is granted.
     pub fn exchange(&mut self, request: &ShareRequest, requester: Requester<'_>) -> ShareGrant {
-        let now = self.roll(requester);
+        let now = self.advance_to_now(requester);
         self.change_limit(request.rate);
         self.take_back(request, requester.owner);
         let day_left = self.day_left(request, now);
-        let own = u64::from(request.own);
+        let own_tokens = u64::from(request.own_tokens);
         let by_tokens = if request.rate.calls == 0 {
             u64::MAX
         } else {
-            self.tokens / TOKEN + own
+            self.tokens / TOKEN + own_tokens
         };
         let admitted = u64::from(request.calls)
             .min(by_tokens)
             .min(day_left.unwrap_or(u64::MAX));
         if request.rate.calls > 0 {
-            self.tokens -= admitted.saturating_sub(own) * TOKEN;
+            self.tokens -= admitted.saturating_sub(own_tokens) * TOKEN;
         }
         let (share, tokens, target) = self.divide(request, requester, now);
         let allowance = day_left.map_or(0, |left| {
@@ -149,7 +149,7 @@ impl Ledger {
 
     /// Refills the pool up to now, and ends the leases that have expired. Returns the present
     /// instant.
-    fn roll(&mut self, requester: Requester<'_>) -> i64 {
+    fn advance_to_now(&mut self, requester: Requester<'_>) -> i64 {
         let now = requester.now.as_millis();
         let now = if now < self.at && self.at - now <= CLOCK_SLACK_MS {
             self.at

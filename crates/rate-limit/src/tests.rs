@@ -33,8 +33,8 @@ struct Nodes {
     /// Duration of an exchange, there and back.
     round_trip: u64,
     exchanges: u32,
-    /// When the last beat was.
-    beaten: u64,
+    /// When the last tick was.
+    ticked_at: u64,
 }
 
 struct Node {
@@ -72,7 +72,7 @@ impl Nodes {
             admitted,
             round_trip: 0,
             exchanges: 0,
-            beaten: 0,
+            ticked_at: 0,
         }
     }
 
@@ -145,7 +145,7 @@ impl Nodes {
         let bucket = &mut self.nodes[node].bucket;
         bucket.apply(&gain, pending, sent, &view);
         for _ in 0..gain.admitted {
-            bucket.admitted(&view);
+            bucket.count_admitted(&view);
             self.admitted.push(self.now);
         }
         let mut admitted = gain.admitted;
@@ -161,9 +161,9 @@ impl Nodes {
         admitted
     }
 
-    fn beat(&mut self) {
+    fn tick(&mut self) {
         for node in 0..self.nodes.len() {
-            if self.nodes[node].bucket.beat() && self.away_since.is_none() {
+            if self.nodes[node].bucket.tick() && self.away_since.is_none() {
                 self.exchange(node, 0);
             }
         }
@@ -209,9 +209,9 @@ impl Nodes {
                     self.call(node);
                 }
             }
-            if self.now >= self.beaten + 1_000 {
-                self.beaten = self.now;
-                self.beat();
+            if self.now >= self.ticked_at + 1_000 {
+                self.ticked_at = self.now;
+                self.tick();
             }
             self.now += 1;
         }
@@ -241,7 +241,7 @@ fn a_lone_call_a_second_passes_at_once() {
     let mut one = Nodes::new(1, 1, 0);
     for _ in 0..5 {
         assert!(one.call(0) && !one.call(0));
-        one.beat();
+        one.tick();
         one.now += 1_000;
     }
     one.holds();
@@ -387,7 +387,7 @@ fn an_idle_key_gives_all_back() {
     let mut two = Nodes::new(2, 100, 100_000);
     two.load(3, &[60, 60]);
     for _ in 0..3 {
-        two.beat();
+        two.tick();
         two.now += 1_000;
     }
     assert!(two.nodes.iter().all(|node| node.bucket.is_idle()));
@@ -443,7 +443,7 @@ proptest! {
         for (node, pause, what, calls) in steps {
             match what {
                 0 => three.dies(node),
-                1 | 2 => three.beat(),
+                1 | 2 => three.tick(),
                 3 => {
                     three.exchange(node, 0);
                 }

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 pub(super) struct Entry {
     pub key: Key,
     /// The key is decided by this node alone, without the store.
-    pub is_ours: bool,
+    pub is_local: bool,
     pub state: Mutex<State>,
 }
 

@@ -24,9 +24,9 @@ pub struct Change {
     pub removals: Vec<String>,
 }
 
-/// Outcome of applying a change.
+/// Application of a change, and in the end its outcome.
 #[derive(Debug)]
-pub struct ApplyOutcome {
+pub struct Application {
     pub environment: Environment,
     pub flows: Vec<FlowChange>,
     /// Resources that were refused, and keep their former version.
@@ -128,7 +128,7 @@ pub fn of_snapshot(
 }
 
 /// Applies `change`. Removals always apply; a resource that cannot run is refused alone.
-pub fn apply(current: &Environment, change: Change) -> ApplyOutcome {
+pub fn apply(current: &Environment, change: Change) -> Application {
     let Change {
         epoch,
         generation,
@@ -147,7 +147,7 @@ pub fn apply(current: &Environment, change: Change) -> ApplyOutcome {
         generation,
         ..Delta::default()
     };
-    let mut applied = ApplyOutcome {
+    let mut applied = Application {
         environment,
         flows: Vec::new(),
         rejections: Vec::new(),
@@ -181,7 +181,7 @@ pub fn apply(current: &Environment, change: Change) -> ApplyOutcome {
     applied
 }
 
-impl ApplyOutcome {
+impl Application {
     fn remove(&mut self, id: String) {
         if let Some(former) = self.environment.resources.remove(&id) {
             self.environment.set_hash = self.environment.set_hash.toggled(&id, former.hash);
@@ -205,7 +205,7 @@ impl ApplyOutcome {
         if let (CompiledResource::Flow(flow), Some(former)) = (&mut compiled, former)
             && let Some(flow) = Arc::get_mut(flow)
         {
-            flow.succeed(former);
+            flow.take_over_from(former);
         }
         let hash = Hash::of(&resource.body);
         self.environment.enter(&compiled);

@@ -240,7 +240,7 @@ impl Client {
 }
 
 /// Compiles a saved set.
-fn restored(set: SavedSet) -> apply::ApplyOutcome {
+fn restored(set: SavedSet) -> apply::Application {
     let empty = Environment::empty(set.environment_id, set.epoch.clone());
     let change = apply::Change {
         epoch: set.epoch,

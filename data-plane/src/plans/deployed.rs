@@ -128,7 +128,7 @@ impl DeployedFlow {
     }
 
     /// Takes the place of a former version of the flow.
-    pub(super) fn succeed(&mut self, former: &Self) {
+    pub(super) fn take_over_from(&mut self, former: &Self) {
         self.removed = former.removed.clone();
     }
 

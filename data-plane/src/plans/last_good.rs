@@ -42,13 +42,14 @@ pub struct LastGood {
     folder: PathBuf,
     sealer: Arc<Sealer>,
     /// The files that this process began, and may append to.
-    open: HashMap<EnvironmentId, Open>,
+    open: HashMap<EnvironmentId, OpenFile>,
     /// The environments that are noted as those that the node serves.
     expected: Option<Vec<EnvironmentId>>,
 }
 
+/// File that this process began, and may append to.
 #[derive(Debug)]
-struct Open {
+struct OpenFile {
     writer: Writer,
     /// Bytes of the whole set that the file begins with.
     set_bytes: u64,
@@ -107,7 +108,7 @@ impl LastGood {
     ///
     /// # Errors
     /// The disk does not take it. The next call tries again.
-    pub fn expect(&mut self, environments: &[EnvironmentId]) -> io::Result<()> {
+    pub fn note_served(&mut self, environments: &[EnvironmentId]) -> io::Result<()> {
         if self.expected.as_deref() == Some(environments) {
             return Ok(());
         }
@@ -163,7 +164,7 @@ impl LastGood {
             let ids = self.load_expected();
             self.expected = None;
             if let Some(ids) = ids {
-                self.expect(&ids)?;
+                self.note_served(&ids)?;
                 count += 1;
             }
         }
@@ -211,7 +212,7 @@ impl LastGood {
         Some(text.lines().map(EnvironmentId::from).collect())
     }
 
-    fn write_whole(&self, environment: &Environment) -> io::Result<Open> {
+    fn write_whole(&self, environment: &Environment) -> io::Result<OpenFile> {
         let folder = self.folder.join(folder_name(&environment.id));
         make_private(&self.folder)?;
         make_private(&folder)?;
@@ -225,7 +226,7 @@ impl LastGood {
         for (_, path) in existing.iter().rev().skip(MAX_FILES - 1) {
             fs::remove_file(path)?;
         }
-        Ok(Open {
+        Ok(OpenFile {
             set_bytes: writer.bytes(),
             writer,
         })

@@ -37,9 +37,9 @@ pub(crate) enum RenewalOutcome {
 
 /// Recently refused tokens by the instance's id.
 #[derive(Default)]
-pub(super) struct Refusals(Mutex<HashMap<String, Refusal>>);
+pub(super) struct RefusedTokens(Mutex<HashMap<String, RefusedToken>>);
 
-struct Refusal {
+struct RefusedToken {
     token: Vec<u8>,
     at: Instant,
 }
@@ -82,7 +82,7 @@ impl Plans {
         let hash = Sha256::digest(token.text.as_bytes()).to_vec();
         let remaining = match self
             .shared
-            .refusals
+            .refused_tokens
             .note(instance.id(), &hash, Instant::now())
         {
             RenewalAction::None => return RenewalOutcome::Never,
@@ -111,20 +111,19 @@ impl Plans {
     }
 }
 
-impl Refusals {
+impl RefusedTokens {
     fn note(&self, instance: &str, token: &[u8], now: Instant) -> RenewalAction {
-        let mut refusals = self.0.lock();
-        refusals
-            .retain(|_, refusal| now.saturating_duration_since(refusal.at) < MIN_RENEWAL_INTERVAL);
-        match refusals.get(instance) {
-            Some(refusal) if refusal.token == token => RenewalAction::Await(
-                RENEWAL_TIMEOUT.saturating_sub(now.saturating_duration_since(refusal.at)),
+        let mut refused = self.0.lock();
+        refused.retain(|_, token| now.saturating_duration_since(token.at) < MIN_RENEWAL_INTERVAL);
+        match refused.get(instance) {
+            Some(refused) if refused.token == token => RenewalAction::Await(
+                RENEWAL_TIMEOUT.saturating_sub(now.saturating_duration_since(refused.at)),
             ),
             Some(_) => RenewalAction::None,
             None => {
-                refusals.insert(
+                refused.insert(
                     instance.to_owned(),
-                    Refusal {
+                    RefusedToken {
                         token: token.to_vec(),
                         at: now,
                     },
@@ -141,31 +140,31 @@ mod tests {
 
     #[test]
     fn a_refusal_is_reported_once_and_that_of_the_next_token_stands() {
-        let refusals = Refusals::default();
+        let refused = RefusedTokens::default();
         let begin = Instant::now();
         let after = |seconds| begin + Duration::from_secs(seconds);
         assert_eq!(
-            refusals.note("ci_1", b"first", begin),
+            refused.note("ci_1", b"first", begin),
             RenewalAction::Request
         );
         assert_eq!(
-            refusals.note("ci_1", b"first", after(4)),
+            refused.note("ci_1", b"first", after(4)),
             RenewalAction::Await(Duration::from_secs(6))
         );
         assert_eq!(
-            refusals.note("ci_1", b"first", after(40)),
+            refused.note("ci_1", b"first", after(40)),
             RenewalAction::Await(Duration::ZERO)
         );
         assert_eq!(
-            refusals.note("ci_1", b"second", after(5)),
+            refused.note("ci_1", b"second", after(5)),
             RenewalAction::None
         );
         assert_eq!(
-            refusals.note("ci_2", b"second", after(5)),
+            refused.note("ci_2", b"second", after(5)),
             RenewalAction::Request
         );
         assert_eq!(
-            refusals.note("ci_1", b"second", after(60)),
+            refused.note("ci_1", b"second", after(60)),
             RenewalAction::Request
         );
     }

@@ -122,7 +122,7 @@ impl Versions {
         flow_id: &FlowId,
         environment: &Environment,
     ) -> Result<(), Error> {
-        let version = SavedPlan::END;
+        let version = SavedPlan::DELETION_MARK;
         let Some(mark) = self.log.plan(flow_id, version).await? else {
             return Ok(());
         };

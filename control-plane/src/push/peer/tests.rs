@@ -137,11 +137,11 @@ fn a_heartbeat_with_another_set_of_the_same_generation_brings_a_snapshot() {
     // It may be live already, and not answered yet.
     assert_eq!(
         peer.handle_heartbeat(&state(3, &[("flow/1", "b")])),
-        AckOutcome::Stale
+        AckOutcome::NoEffect
     );
     assert_eq!(peer.handle_ack(&ack(&push)), applied(3));
     for told in [state(3, &[("flow/1", "a")]), state(2, &[("flow/1", "b")])] {
-        assert_eq!(peer.handle_heartbeat(&told), AckOutcome::Stale);
+        assert_eq!(peer.handle_heartbeat(&told), AckOutcome::NoEffect);
     }
     assert!(next(&mut peer, &first, 2).is_none());
     assert_eq!(
@@ -165,7 +165,7 @@ fn a_node_that_was_away_gets_what_changed_meanwhile() {
     assert_eq!(delta(&push), (vec!["flow/2", "flow/3"], vec!["flow/9"]));
     assert_eq!(push.set_hash, set.hash);
     assert_eq!(peer.handle_ack(&ack(&push)), applied(5));
-    assert_eq!(peer.generation(), Some((&EpochId::from("epoch_1"), 5)));
+    assert_eq!(peer.version(), Some((&EpochId::from("epoch_1"), 5)));
 }
 
 #[test]
@@ -228,9 +228,9 @@ fn an_answer_to_another_push_says_nothing() {
         nonce: 6,
         ..ack(&push)
     };
-    assert_eq!(peer.handle_ack(&stale), AckOutcome::Stale);
+    assert_eq!(peer.handle_ack(&stale), AckOutcome::NoEffect);
     assert_eq!(peer.handle_ack(&ack(&push)), applied(1));
-    assert_eq!(peer.handle_ack(&ack(&push)), AckOutcome::Stale);
+    assert_eq!(peer.handle_ack(&ack(&push)), AckOutcome::NoEffect);
 }
 
 #[test]

@@ -145,7 +145,7 @@ impl Session {
                     "node refused a whole set",
                 );
             }
-            AckOutcome::Stale => {}
+            AckOutcome::NoEffect => {}
             AckOutcome::Mismatch => {
                 tracing::warn!(
                     node.id = %node,

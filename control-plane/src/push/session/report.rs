@@ -34,7 +34,7 @@ pub fn update_environment(
     rejected.sort_unstable_by(|a, b| a.resource_id.cmp(&b.resource_id));
     let running = Running {
         applied: peer
-            .generation()
+            .version()
             .map(|(epoch, generation)| (epoch.clone(), generation)),
         set_hash: peer.set_hash().unwrap_or_default(),
         rejected,

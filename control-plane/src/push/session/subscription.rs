@@ -35,10 +35,10 @@ impl Subscription {
     }
 
     /// Returns whether the set that the node holds is known.
-    pub fn is_held(&self) -> bool {
+    pub fn is_node_state_known(&self) -> bool {
         self.peer
             .as_ref()
-            .is_some_and(|peer| peer.generation().is_some())
+            .is_some_and(|peer| peer.version().is_some())
     }
 
     /// Returns the set that the node is to run, unless the store was not read yet.

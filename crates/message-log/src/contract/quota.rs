@@ -10,28 +10,28 @@ use kanat_rate_limit::{Exchange, ExchangeOutcome, Key, Rate, ShareGrant, ShareRe
 use super::Harness;
 use super::subject::Subject;
 
-fn exchange(subject: &Subject, turn: i64, requests: Vec<ShareRequest>) -> Exchange {
+fn exchange(subject: &Subject, number: i64, requests: Vec<ShareRequest>) -> Exchange {
     let node = subject.node.clone();
     let owner = subject.boot.clone();
     Exchange {
         node,
         owner,
         boot_age: Duration::ZERO,
-        turn,
+        number,
         requests,
     }
 }
 
-async fn grants(subject: &Subject, turn: i64, requests: Vec<ShareRequest>) -> Vec<ShareGrant> {
-    let asked = exchange(subject, turn, requests);
+async fn grants(subject: &Subject, number: i64, requests: Vec<ShareRequest>) -> Vec<ShareGrant> {
+    let asked = exchange(subject, number, requests);
     match subject.log.exchange(&asked).await.expect("the log answers") {
         ExchangeOutcome::Done { grants, .. } => grants,
-        ExchangeOutcome::Repeated => panic!("turn {turn} was not taken before"),
+        ExchangeOutcome::Repeated => panic!("number {number} was not taken before"),
     }
 }
 
-async fn gain(subject: &Subject, turn: i64, ask: ShareRequest) -> ShareGrant {
-    grants(subject, turn, vec![ask]).await.remove(0)
+async fn gain(subject: &Subject, number: i64, ask: ShareRequest) -> ShareGrant {
+    grants(subject, number, vec![ask]).await.remove(0)
 }
 
 /// Calls of a key, of which so many a day are let in.
@@ -50,8 +50,8 @@ pub async fn never_lets_in_more_than_a_key_allows(harness: &dyn Harness) {
     let key = ConsumerKeyId::generate();
     let requests = nodes.iter().map(async |node| {
         let mut admitted = 0;
-        for turn in 1..=20 {
-            admitted += gain(node, turn, calls(&key, 100, 3)).await.admitted;
+        for number in 1..=20 {
+            admitted += gain(node, number, calls(&key, 100, 3)).await.admitted;
         }
         admitted
     });
@@ -127,10 +127,10 @@ pub async fn takes_an_exchange_that_is_sent_again_once(harness: &dyn Harness) {
         ..calls(&key, 10, 4)
     };
     assert_eq!(gain(&subject, 7, ask.clone()).await.day_left, 6);
-    for turn in [7, 6] {
+    for number in [7, 6] {
         let again = subject
             .log
-            .exchange(&exchange(&subject, turn, vec![ask.clone()]))
+            .exchange(&exchange(&subject, number, vec![ask.clone()]))
             .await;
         assert_eq!(again.expect("the log answers"), ExchangeOutcome::Repeated);
     }

@@ -97,12 +97,12 @@ pub(super) async fn exchange(
         node,
         owner,
         boot_age,
-        turn,
+        number,
         requests,
     } = exchange;
     let turned = sqlx::query(TURN)
         .bind(text(owner.as_str()))
-        .bind(turn)
+        .bind(number)
         .execute(&mut *tx)
         .await?;
     if turned.rows_affected() == 0 {

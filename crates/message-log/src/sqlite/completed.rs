@@ -29,7 +29,7 @@ pub(super) fn append(
     for row in rows {
         let seq = tx.take_seq();
         let event = tx.take_seq();
-        First {
+        FirstAttempt {
             message: row.message(),
             seq,
             event,
@@ -43,7 +43,7 @@ pub(super) fn append(
 }
 
 /// A message whose first attempt has ended.
-pub(super) struct First<'r> {
+pub(super) struct FirstAttempt<'r> {
     pub message: &'r NewMessage,
     pub seq: i64,
     /// Sequence number of the end of the attempt.
@@ -51,7 +51,7 @@ pub(super) struct First<'r> {
     pub state: State<'r>,
 }
 
-impl First<'_> {
+impl FirstAttempt<'_> {
     pub fn insert(&self, tx: &Transaction<'_, '_>) -> rusqlite::Result<()> {
         let Self {
             message,

@@ -80,7 +80,7 @@ struct State {
     /// True while the writer sleeps and was not woken yet.
     is_asleep: bool,
     /// True if the sleeping writer wakes by itself soon.
-    is_timed_wait: bool,
+    wakes_soon: bool,
     is_closed: bool,
     /// Time at which the writer last took a message.
     last_message: Option<Instant>,
@@ -88,9 +88,9 @@ struct State {
     appends: usize,
     /// Number of appends in the last group.
     last_appends: usize,
-    /// Number of callers without an answer when the last group was done: its own, and those that
-    /// arrived while it was written.
-    callers: usize,
+    /// Number of appends to expect before the next group: those of the last group, and those that
+    /// arrived during its write.
+    expected_appends: usize,
     /// Time at which the writer began its last group; `None` after an idle time.
     group_began: Option<Instant>,
     /// Time at which the writer had done its last group.
@@ -112,7 +112,7 @@ impl Inbox {
         state.operations.push(operation);
         // The first operation wakes a writer that sleeps without a limit, or with one longer than
         // `LINGER`, so that the writer decides how long the operation waits.
-        let needs_limit = is_first && !state.is_timed_wait;
+        let needs_limit = is_first && !state.wakes_soon;
         let is_ready = state.is_urgent && (is_first || state.is_gathered());
         if state.is_asleep && (needs_limit || is_ready) {
             state.is_asleep = false;
@@ -133,7 +133,7 @@ impl Inbox {
         let mut state = self.lock();
         let called = Instant::now();
         state.group_ended = Some(called);
-        state.callers = state.last_appends + state.appends;
+        state.expected_appends = state.last_appends + state.appends;
         loop {
             let now = Instant::now();
             let limit = match (state.sleep(now), idle_timeout) {
@@ -151,7 +151,7 @@ impl Inbox {
                 (Sleep::Limited(left), _) => Some(left),
             };
             state.is_asleep = true;
-            state.is_timed_wait = limit.is_some_and(|limit| limit <= LINGER);
+            state.wakes_soon = limit.is_some_and(|limit| limit <= LINGER);
             state = match limit {
                 None => self
                     .arrived
@@ -229,9 +229,9 @@ impl State {
     /// one has arrived.
     fn is_gathered(&self) -> bool {
         let wanted = if self.last_duration() < MAX_GATHER_TIME {
-            self.callers.min(MAX_GATHERED)
+            self.expected_appends.min(MAX_GATHERED)
         } else {
-            self.callers
+            self.expected_appends
         };
         self.appends == 0 || self.last_appends < MIN_GROUP || self.appends >= wanted
     }

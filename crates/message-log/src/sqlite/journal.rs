@@ -208,8 +208,8 @@ impl Journal {
         self.record.clear();
         let record = &mut self.record;
         let pending = &self.pending;
-        let write =
-            statements.read(|conn| encode_group(record, pending, conn, operations, last_seq));
+        let write = statements
+            .in_read_transaction(|conn| encode_group(record, pending, conn, operations, last_seq));
         let Some(write) = write? else {
             return Ok(JournalOutcome::Unsupported);
         };
@@ -239,7 +239,7 @@ impl Journal {
                      once",
                 );
                 // The record may be on disk after all. The tables then count it as applied.
-                self.pending.bump_sequence();
+                self.pending.take_empty_record_number();
                 self.file = None;
                 return Ok(JournalOutcome::Unsupported);
             }
@@ -282,7 +282,7 @@ impl Journal {
     /// removed.
     pub fn prepare_to_close(&mut self) {
         if self.tables_unsynced {
-            self.pending.bump_sequence();
+            self.pending.take_empty_record_number();
         }
     }
 

@@ -69,10 +69,10 @@ pub(super) fn exchange(tx: &Transaction<'_, '_>, exchange: &Exchange) -> rusqlit
         node,
         owner,
         boot_age,
-        turn,
+        number,
         requests,
     } = exchange;
-    if tx.execute(TURN, params![owner.as_str(), turn, tx.now.as_millis()])? == 0 {
+    if tx.execute(TURN, params![owner.as_str(), number, tx.now.as_millis()])? == 0 {
         return Ok(Effect::Exchanged(ExchangeOutcome::Repeated));
     }
     let nodes: u32 = tx

@@ -57,7 +57,7 @@ impl MessageReader for SqliteLog {
     }
 
     async fn last_event(&self) -> Result<i64, Error> {
-        Ok(self.state.last_event())
+        Ok(self.state.last_seq())
     }
 }
 

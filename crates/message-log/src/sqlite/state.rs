@@ -13,23 +13,23 @@ use crate::{AppendOutcome, Stats};
 
 /// State that the writer updates and callers read.
 pub(super) struct LogState {
-    last_event: AtomicI64,
+    last_seq: AtomicI64,
     /// True while the tables lack acknowledged operations.
     has_pending: AtomicBool,
     progress: Progress,
 }
 
 impl LogState {
-    pub fn new(last_event: i64) -> Self {
+    pub fn new(last_seq: i64) -> Self {
         Self {
-            last_event: AtomicI64::new(last_event),
+            last_seq: AtomicI64::new(last_seq),
             has_pending: AtomicBool::new(false),
             progress: Progress::default(),
         }
     }
 
-    pub fn last_event(&self) -> i64 {
-        self.last_event.load(Ordering::Acquire)
+    pub fn last_seq(&self) -> i64 {
+        self.last_seq.load(Ordering::Acquire)
     }
 
     pub fn changed(&self) -> watch::Receiver<u64> {
@@ -73,7 +73,7 @@ impl LogState {
             self.progress.count_commit(effects);
         }
         self.has_pending.store(false, Ordering::Release);
-        self.last_event.store(last_seq, Ordering::Release);
+        self.last_seq.store(last_seq, Ordering::Release);
         self.progress.notify_changed();
         let mut done = operations.iter().zip(effects);
         if has_claimable || done.any(|(operation, effect)| operation.work.makes_claimable(effect)) {

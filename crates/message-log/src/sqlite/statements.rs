@@ -41,7 +41,7 @@ impl<'c> Statements<'c> {
 
     /// Reads several times in one transaction, because each read by itself would lock and unlock
     /// the file.
-    pub fn read<T>(
+    pub fn in_read_transaction<T>(
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<T> {

@@ -36,8 +36,8 @@ pub(super) struct Writer {
     reserve: Reserve,
     /// True if the write-ahead log was truncated for want of room, and nothing was written since.
     is_log_truncated: bool,
-    /// Readers that wait until the pending writes are applied.
-    readers: Vec<Operation>,
+    /// Requests of readers that wait until the pending writes are applied.
+    flush_requests: Vec<Operation>,
     last_seq: i64,
     /// Durability of a commit whose callers are answered after it.
     commit: Commit,
@@ -59,7 +59,7 @@ impl Writer {
         Disk { watch, reserve }: Disk,
         durability: Durability,
     ) -> Self {
-        let last_seq = state.last_event().max(journal.pending().last_seq());
+        let last_seq = state.last_seq().max(journal.pending().last_seq());
         if !journal.pending().is_empty() {
             state.set_pending();
         }
@@ -71,7 +71,7 @@ impl Writer {
             watch,
             reserve,
             is_log_truncated: false,
-            readers: Vec::new(),
+            flush_requests: Vec::new(),
             last_seq,
             commit: durability.commit(),
         }
@@ -109,7 +109,7 @@ impl Writer {
 
     /// Returns how long the writer sleeps when no operation arrives; `None` for no limit.
     fn idle_timeout(&self, now: Instant) -> Option<Duration> {
-        if self.readers.is_empty() {
+        if self.flush_requests.is_empty() {
             self.journal.idle_timeout(now)
         } else {
             Some(self.journal.reader_retry_delay(now))
@@ -123,7 +123,7 @@ impl Writer {
         let (readers, operations): (Vec<_>, Vec<_>) = operations
             .into_iter()
             .partition(|operation| matches!(operation.work, Work::Flush));
-        self.readers.extend(readers);
+        self.flush_requests.extend(readers);
         let operations = self.admit(operations);
         if !operations.is_empty() {
             self.write_operations(statements, operations);

@@ -54,7 +54,7 @@ impl Bucket {
         };
         let own = rate.period.until(missing, share, nodes);
         let store = self
-            .shut_until
+            .pool_empty_until
             .filter(|_| view.away.is_none())
             .map(|until| until.saturating_duration_since(view.now));
         own.into_iter()
@@ -95,9 +95,9 @@ impl Bucket {
     fn day_status(&self, view: &ClusterView) -> LimitStatus {
         let left = self
             .day
-            .alone
+            .offline_left
             .filter(|_| view.away.is_some())
-            .unwrap_or(self.day.left);
+            .unwrap_or(self.day.pool_left);
         let remaining = self
             .day
             .allowance

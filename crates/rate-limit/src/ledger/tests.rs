@@ -307,7 +307,10 @@ fn calls_that_bring_a_token_need_none_of_the_others() {
     key.nodes = 1;
     assert_eq!(key.asks("a", |request| request.calls = 1).tokens, 2 * TOKEN);
     let gain = key.asks("a", |request| {
-        (request.held, request.calls, request.own, request.per_day) = (3, 2, 2, 10)
+        request.held = 3;
+        request.calls = 2;
+        request.own_tokens = 2;
+        request.per_day = 10;
     });
     assert_eq!(gain.admitted, 2);
     assert_eq!(gain.pool, 0);

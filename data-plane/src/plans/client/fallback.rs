@@ -10,7 +10,7 @@ use kanat_plan_stream::snapshot::proven_hash;
 use kanat_proto::node::v1::{PublishedSet, PublishedSets, SnapshotBegin};
 
 use super::Client;
-use crate::plans::apply::{self, ApplyOutcome};
+use crate::plans::apply::{self, Application};
 use crate::plans::environment::Environment;
 use crate::plans::last_good::SavedSet;
 use crate::plans::snapshot::Snapshot;
@@ -78,7 +78,7 @@ impl Client {
             let id = set.environment_id.clone();
             let generation = set.generation;
             let applied = tokio::task::spawn_blocking(move || adopted(&held, set));
-            let ApplyOutcome {
+            let Application {
                 environment,
                 flows,
                 accepted,
@@ -95,7 +95,7 @@ impl Client {
         self.plans
             .replace(self.plans.load().expecting(served.clone()));
         Ok(saved.and(
-            self.on_disk(move |disk| disk.expect(&served))
+            self.on_disk(move |disk| disk.note_served(&served))
                 .await
                 .ok_or(Error::ShuttingDown)?,
         )?)
@@ -110,7 +110,7 @@ fn is_newer(held: &Snapshot, set: &SavedSet) -> bool {
 }
 
 /// Compiles the set in the place of what the node holds of its environment.
-fn adopted(held: &Snapshot, set: SavedSet) -> ApplyOutcome {
+fn adopted(held: &Snapshot, set: SavedSet) -> Application {
     let begin = SnapshotBegin {
         epoch: set.epoch.to_string(),
         generation: set.generation,

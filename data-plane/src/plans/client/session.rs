@@ -21,7 +21,7 @@ use tonic::{Status, Streaming};
 
 use super::transport::Transport;
 use super::{Client, no_longer_served};
-use crate::plans::apply::{self, ApplyOutcome, Change};
+use crate::plans::apply::{self, Application, Change};
 use crate::plans::environment::Environment;
 use crate::plans::versions;
 
@@ -274,7 +274,7 @@ impl Session<'_> {
         let Some(served) = self.client.plans.load().expected().map(<[_]>::to_vec) else {
             return Ok(());
         };
-        let noted = self.client.on_disk(move |disk| disk.expect(&served));
+        let noted = self.client.on_disk(move |disk| disk.note_served(&served));
         if let Err(error) = noted.await.ok_or(Error::ShuttingDown)? {
             tracing::warn!(%error, "the environments that the node serves cannot be saved");
         }
@@ -336,7 +336,7 @@ impl Session<'_> {
         change: Change,
     ) -> Result<(), Error> {
         let compiled = tokio::task::spawn_blocking(move || apply::apply(&current, change)).await;
-        let ApplyOutcome {
+        let Application {
             environment,
             flows,
             rejections,

@@ -10,7 +10,7 @@ use kanat_proto::plan::v1::lookup_table::Entry;
 use tempfile::TempDir;
 
 use super::*;
-use crate::plans::apply::{ApplyOutcome, Change, apply};
+use crate::plans::apply::{Application, Change, apply};
 
 struct Fixture {
     folder: TempDir,
@@ -48,7 +48,7 @@ impl Fixture {
     }
 
     /// The next generation, which has these resources in it.
-    fn applied(&self, upserts: Vec<Resource>) -> ApplyOutcome {
+    fn applied(&self, upserts: Vec<Resource>) -> Application {
         apply(
             &self.environment,
             Change {
@@ -254,7 +254,7 @@ fn what_a_former_key_sealed_is_sealed_anew_and_goes_on_from_there() {
     let mut saved = Fixture::new();
     saved
         .last_good
-        .expect(&[EnvironmentId::from("env_1")])
+        .note_served(&[EnvironmentId::from("env_1")])
         .unwrap();
     for n in 0..3 {
         saved.restart();
@@ -285,7 +285,7 @@ fn its_folders_are_their_owner_s_alone() {
     let mut saved = Fixture::new();
     let plans = saved.folder.path().join("data/plans");
     saved.last_good = open(&plans);
-    saved.last_good.expect(&[]).unwrap();
+    saved.last_good.note_served(&[]).unwrap();
     saved.put(&table("lt_1"));
     for folder in [
         plans.join("env_1"),
@@ -313,9 +313,9 @@ fn the_served_environments_are_remembered() {
     let mut saved = Fixture::new();
     assert_eq!(saved.last_good.load().expected, None);
     let ids = vec![EnvironmentId::from("env_1"), EnvironmentId::from("env_2")];
-    saved.last_good.expect(&ids).unwrap();
+    saved.last_good.note_served(&ids).unwrap();
     assert_eq!(open(saved.folder.path()).load().expected, Some(ids));
-    saved.last_good.expect(&[]).unwrap();
+    saved.last_good.note_served(&[]).unwrap();
     assert_eq!(open(saved.folder.path()).load().expected, Some(Vec::new()));
 }
 

@@ -78,7 +78,7 @@ fn gathers_the_messages_of_all_unanswered_callers_for_a_limited_time() {
         operations: vec![end(true)],
         appends,
         last_appends,
-        callers: last_appends + arrived_meanwhile,
+        expected_appends: last_appends + arrived_meanwhile,
         group_began: Some(began),
         group_ended: Some(now),
         ..State::default()
@@ -149,7 +149,7 @@ fn counts_the_callers_of_the_last_group_and_those_that_arrived_meanwhile() {
     inbox.close();
     taken.clear();
     inbox.take(&mut taken, None);
-    assert_eq!(inbox.lock().callers, 8);
+    assert_eq!(inbox.lock().expected_appends, 8);
 }
 
 #[test]

@@ -166,7 +166,7 @@ impl PendingWrites {
         for PendingMessage { seq, message, end } in &self.messages {
             match end {
                 None => append::insert(tx, &Insertion::new(message, *seq))?,
-                Some(PendingEnd { event, change }) => completed::First {
+                Some(PendingEnd { event, change }) => completed::FirstAttempt {
                     message,
                     seq: *seq,
                     event: *event,
@@ -197,7 +197,7 @@ impl PendingWrites {
 
     /// Takes a record number that no record has, so that the next [`apply`](Self::apply) writes
     /// something in any case.
-    pub fn bump_sequence(&mut self) {
+    pub fn take_empty_record_number(&mut self) {
         self.last_record += 1;
     }
 

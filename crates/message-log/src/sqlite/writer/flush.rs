@@ -61,7 +61,7 @@ impl Writer {
     /// any caller.
     pub(super) fn flush_for_readers(&mut self, statements: &Statements<'_>) {
         let is_allowed = self.journal.reader_retry_delay(Instant::now()).is_zero();
-        if !self.readers.is_empty() && is_allowed {
+        if !self.flush_requests.is_empty() && is_allowed {
             // The readers get the result.
             let _ = self.flush(statements, Commit::Deferred);
         }
@@ -117,7 +117,7 @@ impl Writer {
     }
 
     pub(super) fn answer_readers(&mut self, result: &Result<(), Error>) {
-        for reader in std::mem::take(&mut self.readers) {
+        for reader in std::mem::take(&mut self.flush_requests) {
             self.answer(reader, result.clone().map(|()| Effect::Done));
         }
     }
