@@ -12,7 +12,7 @@
 //! | --- | --- |
 //! | refused | the node answered that it cannot run a resource or a whole set |
 //! | rejected | a refusal as it is reported of a node: resource id and message |
-//! | withheld | not sent, because the build refused this content or lacks its plan schema |
+//! | withheld | left out of deltas: the build refused it; or never sent: it lacks the plan schema |
 //! | exceptions | resources of which the node runs another content than its set has, or none |
 //! | nack | message of the node with its refusals |
 

@@ -156,8 +156,8 @@ impl<'a> Change<'a> {
         Ok(ChangeResult { value, applied })
     }
 
-    /// Commits and tells the nodes; gives what the change is known by, if it is one of what they
-    /// run.
+    /// Commits and notifies the nodes. Returns the version of the change; `None` if nothing was
+    /// published.
     pub async fn publish(mut self) -> Result<Option<Version>, Error> {
         let version = self.version().await?;
         if let Some(Version { generation, .. }) = version {
@@ -184,10 +184,10 @@ impl<'a> Change<'a> {
         Ok(version)
     }
 
-    /// Returns what the change is known by, unless nothing was published so far. No other change
-    /// gets that while the transaction lasts; the next one does when it is not committed. Of a
-    /// store that went back behind what nodes run, the generation is not new: the epoch has to be,
-    /// so that nobody takes what runs for this change.
+    /// Returns the version of the change; `None` if nothing was published so far. No other change
+    /// gets this version while the transaction lasts; the next one does if it is rolled back.
+    /// After a restore of the store, nodes may run a set of this generation already. The epoch is
+    /// replaced then, so that no node seems to run this change.
     pub async fn version(&mut self) -> Result<Option<Version>, Error> {
         let Some(generation) = self.generation else {
             return Ok(None);

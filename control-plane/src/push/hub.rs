@@ -34,10 +34,10 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(2_500);
 /// How far a change has reached the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rollout {
-    /// Every connected node that serves the environment has answered for it. Draining nodes are not
-    /// waited for.
+    /// Every connected node that serves the environment runs the change, or has refused some of its
+    /// resources. Draining nodes are not waited for.
     Everywhere,
-    /// Some nodes have not answered in time.
+    /// Some nodes did not run the change in time: they have not answered, or refused the whole set.
     Pending,
 }
 
@@ -118,7 +118,8 @@ impl Hub {
 
     /// Waits until every connected node that serves `environment` and does not drain runs `change`
     /// or has refused part of it, 5 s at most. That includes the nodes of other control planes, and
-    /// a node of the same process, which connects a moment after the first requests are served.
+    /// a node of the same process, which connects a moment after the first requests are served. A
+    /// node that refused the whole set is waited for, because it may still take the next one.
     pub async fn applied(&self, environment: &EnvironmentId, change: &Version) -> Rollout {
         let nodes = &self.context.nodes;
         let mut changed = nodes.watch();

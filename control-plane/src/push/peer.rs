@@ -26,10 +26,11 @@ pub struct Peer {
     refused: Option<RefusedSet>,
 }
 
-/// Set that the node holds: one of this control plane, and the exceptions from it.
+/// Set that the node holds, as a known set and the resources in which it differs.
 #[derive(Debug)]
 struct HeldSet {
     base: Arc<PlanSet>,
+    /// Generation of the node, which may be older than that of the base.
     generation: u64,
     hash: SetHash,
     /// By resource id, the hash that the node runs instead of the base's; `None` when it runs
@@ -59,7 +60,7 @@ pub struct Push {
 /// Kind of a push.
 #[derive(Debug, Clone)]
 pub enum PushKind {
-    /// All of this set: the push's own without the resources that are withheld.
+    /// All of this set: the push's own without the resources whose plan schema the build lacks.
     Snapshot(Arc<PlanSet>),
     Delta {
         from_generation: u64,
@@ -172,9 +173,9 @@ impl Peer {
         self.refused = None;
     }
 
-    /// Compares a heartbeat with the set that the node is known to run. A heartbeat that was sent
-    /// before the last answer has an earlier generation; another set of the same generation is a
-    /// mismatch, and a snapshot follows.
+    /// Compares a heartbeat with the set that the node is known to run. A heartbeat of another
+    /// generation has no effect, because it was sent before the last answer. Another hash of the
+    /// same generation is a mismatch, and a snapshot follows.
     pub fn handle_heartbeat(&mut self, state: &EnvironmentState) -> AckOutcome {
         let is_other = |held: &mut HeldSet| {
             (state.epoch.as_str(), state.generation) == (held.base.epoch.as_str(), held.generation)
@@ -383,7 +384,9 @@ impl HeldSet {
 }
 
 impl Push {
-    /// Creates a push of all resources that the build can run. The node has no others afterwards.
+    /// Creates a push of all resources whose plan schema the build has. The node has no others
+    /// afterwards. It includes content that the build refused: the node would otherwise remove the
+    /// earlier content, which it runs.
     fn snapshot(set: &Arc<PlanSet>, withheld: &Withheld<'_>, nonce: u64) -> Self {
         let lacking = set
             .iter()

@@ -1,6 +1,6 @@
-//! Resources that are withheld from builds: one that a build refused is not sent to it again until
-//! it changes or is published again, and one of a plan schema that the build lacks is not sent at
-//! all.
+//! Resources that are withheld from builds. Deltas leave out a content that a build has refused,
+//! until the same content is published again, or any resource other than a flow is published.
+//! Snapshots have it in any case. A resource of a plan schema that the build lacks is never sent.
 
 use std::collections::HashMap;
 

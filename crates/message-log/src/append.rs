@@ -21,7 +21,8 @@ pub struct NewMessage {
     pub environment_id: EnvironmentId,
     pub flow_id: FlowId,
     pub flow_name: String,
-    /// Version of the flow that runs it, through all its retries.
+    /// Version of the flow that runs it, through all its retries, unless the retry of a dead letter
+    /// names another version.
     pub flow_version: u32,
     pub trigger: Trigger,
     /// Body as it was received.
@@ -57,9 +58,9 @@ pub enum Placement {
     /// Leased to the node that appends it, which runs it at once.
     Leased(BootId),
     /// Leased to the node that appends it, where a caller waits for its outcome. Used only with an
-    /// ordering key. Behind its ordering key the message stays with that node
-    /// ([`AppendOutcome::Awaited`]): no other one claims it before the lease ends or the node gives
-    /// it up.
+    /// ordering key. If an earlier message of its key is unfinished, the message stays with that
+    /// node ([`AppendOutcome::Awaited`]). Other nodes claim it only after the lease ends or the
+    /// node gives it up.
     Awaited(BootId),
     /// Put into the backlog, due now, for any node to claim.
     Queued,
@@ -67,7 +68,7 @@ pub enum Placement {
     Held,
 }
 
-/// Outcome of an append, which is on disk.
+/// Outcome of a committed append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AppendOutcome {
     /// The caller holds the lease and runs the message now.

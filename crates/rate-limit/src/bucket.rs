@@ -15,8 +15,8 @@ use crate::{
     full,
 };
 
-/// Calls between two ticks that make a share worthwhile. With fewer, each call asks the store, and
-/// all nodes use one bucket.
+/// Calls between two ticks that make a share worthwhile. With fewer, each call of several nodes
+/// asks the store, and all use one bucket. A single node gets the whole limit as its share.
 const MIN_SHARE_CALLS: u32 = 4;
 
 /// Shortest time after which a store without tokens is asked again.
@@ -124,7 +124,8 @@ struct Day {
 pub struct PendingRequest {
     /// Calls that wait for the answer.
     pub calls: u32,
-    /// Tokens of this node that go with the calls. They return if the request fails.
+    /// Tokens of this node that go with the calls. The grant returns those that it does not use;
+    /// all return if the grant is lost.
     own_tokens: u32,
 }
 
@@ -389,7 +390,8 @@ impl Bucket {
         {
             self.gain_until(until, self.share, 1, full(self.share));
             (self.share, self.until) = (0, None);
-            // A single node keeps its tokens. Of several, another may have been granted the share.
+            // While the store is away, a single node keeps its tokens. Otherwise the store may have
+            // granted the share to another node.
             if view.away.is_none() || view.nodes > 1 {
                 self.tokens = 0;
             }
@@ -427,8 +429,9 @@ impl Bucket {
         }
     }
 
-    /// Returns the instant since which the node uses its own part: every share granted before the
-    /// outage has expired by then.
+    /// Returns the instant from which the node uses an equal part of the limit: one share lease
+    /// after the store was lost, when all shares have expired. A single node uses the limit at
+    /// once.
     fn alone_since(&self, view: &ClusterView) -> Option<Instant> {
         let since = view.away.filter(|_| view.knows_nodes)?
             + if view.nodes > 1 {

@@ -1,10 +1,11 @@
 //! The ledger of one key: the part of its bucket that no node holds, the shares of the nodes, and
 //! the calls of a day.
 //!
-//! Shares always add up to the limit n, and a token changes hands but is never created by a change.
-//! So all buckets together never hold more than n tokens, gain n in a period, and let at most n ×
-//! (t + 1) calls pass in t periods, however the shares move. A node that is silent for
-//! [`SHARE_LEASE`] loses its share: its tokens are gone, and the share refills.
+//! The shares of the nodes and that of the pool add up to the limit n. Moving a share moves its
+//! tokens, and creates none. So all buckets together never hold more than n tokens, gain n in a
+//! period, and let at most n × (t + 1) calls pass in t periods, however the shares move. After the
+//! limit was lowered, the shares may exceed it until their holders ask again. A node that is silent
+//! for [`SHARE_LEASE`] loses its share: its tokens are gone, and the share refills.
 //!
 //! A day's calls are counted when they are granted, so that the allowance of a node that dies
 //! counts as used.
@@ -29,7 +30,7 @@ const CLOCK_SLACK_MS: i64 = 10_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ledger {
-    /// Limit that the shares add up to.
+    /// Limit that is divided into the shares of the nodes and that of the pool.
     limit: u32,
     /// Period in which the bucket gains as many tokens.
     period: Period,
@@ -180,8 +181,8 @@ impl Ledger {
         now
     }
 
-    /// Refills the pool up to an instant. `held` is the sum of the shares that were removed from
-    /// `leases` but count as held up to `until`.
+    /// Refills the pool up to `until`. Up to then the pool was smaller by `held`, which is the sum
+    /// of the shares of the removed leases that end at `until` or later.
     fn refill(&mut self, until: i64, held: u32) {
         let elapsed = u64::try_from(until - self.at).unwrap_or(0);
         let pool = self.pool().saturating_sub(held);

@@ -11,7 +11,8 @@ pub struct LimitStatus {
     pub limits: Limits,
     /// Calls that are left, as far as this node knows.
     pub remaining: u64,
-    /// Time until the limit is restored in full.
+    /// Time until the limit is restored in full. A rate counts as one per second: only consumer
+    /// keys show this, and theirs are.
     pub reset: Duration,
 }
 

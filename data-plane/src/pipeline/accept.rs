@@ -84,9 +84,6 @@ impl Pipeline {
     ///
     /// # Errors
     /// The message is not stored.
-    ///
-    /// When the caller goes away before that, the log gives back what it stored, and a claim finds
-    /// it.
     pub async fn accept(
         self: &Arc<Self>,
         runnable: Runnable,

@@ -1,5 +1,6 @@
-//! Lanes: one per target, with bounded numbers of messages in flight and in its queue. A slow
-//! target fills its own lane only; further messages wait in the log.
+//! Lanes: one per target, or per flow with steps, with adapters or without a target. Each has
+//! bounded numbers of messages in flight and in its queue. A slow target fills its own lane only;
+//! further messages wait in the log.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ pub(crate) struct Limits {
     pub queued: usize,
 }
 
-/// Lanes of a node by the id of the connector instance. `J` is a queued job.
+/// Lanes of a node by the id of a connector instance or of a flow. `J` is a queued job.
 pub(crate) struct Lanes<J> {
     limits: Limits,
     /// Memory of all lanes together.

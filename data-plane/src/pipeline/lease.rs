@@ -86,8 +86,8 @@ impl Leases {
         }
     }
 
-    /// Returns the lease to accept messages under; `None` when there is none that other nodes
-    /// respect.
+    /// Returns the lease to accept messages under; `None` when there is none, or when it may have
+    /// expired.
     pub fn current(&self) -> Option<Arc<Hold>> {
         self.held().filter(|hold| hold.is_valid())
     }

@@ -1,17 +1,17 @@
 //! Inbox of the writer, and the time that operations wait in it.
 //!
-//! The writer takes all operations as soon as it is free. A group forms while the one before it is
-//! committed, and no operation waits longer, with two exceptions.
+//! The writer takes all operations as soon as it is free. An operation waits at most for the group
+//! before it. There are two exceptions.
 //!
-//! A final outcome that no other message waits for joins the group of the next append, if one comes
-//! within 5 ms of the last one. Otherwise each message would cost two commits, and the second would
-//! delay the next message. Such an outcome does not wake a writer that wakes by itself within that
-//! time.
+//! The outcome of a message without an ordering key may wait up to 5 ms after the last append, to
+//! share a commit with the next append. Otherwise each message would cost two commits, and the
+//! second would delay the next message. Such an outcome does not wake a writer that wakes by itself
+//! within that time.
 //!
 //! When many callers append at once, those that were just answered append again within a moment.
-//! The number of expected appends is that of the last group plus that of the appends that arrived
-//! during its write. The writer gathers that many before it begins the next group, for a limited
-//! multiple of the time that the last group took. A few callers never wait. On a fast disk the
+//! The writer expects as many appends as the last group had, and as arrived while that was written.
+//! It gathers that many before it begins the next group, for a limited multiple of the time that
+//! the last group took. A few callers never wait. On a fast disk the
 //! writer waits for [`MAX_GATHERED`] messages only: while it writes these the others arrive, so
 //! that neither the disk nor the cores are idle. On a slow disk it is worthwhile to commit the
 //! messages of all callers together.
@@ -39,7 +39,7 @@ const MAX_GATHER_TIME: Duration = Duration::from_millis(4);
 const MIN_GROUP: usize = 4;
 /// Messages that end a gathering on a fast disk, however many callers append.
 const MAX_GATHERED: usize = 32;
-/// Operations that are worth a commit of their own.
+/// Number of waiting outcomes from which the writer does not wait for an append.
 const COMMIT_THRESHOLD: usize = 64;
 
 /// Work that waits for the writer.

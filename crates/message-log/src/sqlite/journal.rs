@@ -1,11 +1,12 @@
 //! Write-ahead journal in front of the tables.
 //!
-//! Most messages have no key that another message could share, and most changes end such a
-//! message. [`Journal::append`] writes a group of them as one short record and syncs it; then the
-//! writer answers their callers. Until the tables have them they are [`PendingWrites`]. The writer
-//! applies these when it is idle, when many are pending, when a reader asks, and at the begin of
-//! every other transaction, so that no other code has to know of the journal. The commit that
-//! applies them need not be synced, because the journal has them on disk.
+//! Most messages have no key that another message could share, and most changes end a message
+//! without an ordering key. [`Journal::append`] writes a group of them as one short record and
+//! syncs it; then the writer answers their callers. Until the tables have them they are
+//! [`PendingWrites`]. The writer applies these when it is idle, when many are pending, when a
+//! reader asks, and at the begin of every other transaction, so that no other code has to know of
+//! the journal. The commit that applies them need not be synced, because the journal has them on
+//! disk.
 //!
 //! # States
 //!
@@ -22,6 +23,9 @@
 //!
 //!  any state -- a write or a sync fails --> closed, until the next start
 //! ```
+//!
+//! A file that cannot grow because the disk is full stays in its state. The operations of that
+//! record go to the tables.
 //!
 //! - *clean*: the tables have everything on disk. The next record goes to the start of the file.
 //! - *pending*: the file has records that the tables lack. After a commit that failed, the next
@@ -368,7 +372,7 @@ fn is_held(pending: &PendingWrites, conn: &Connection, change: &Change) -> rusql
 
 impl Work {
     /// Returns whether this appends a message that can neither repeat another one nor wait for
-    /// one, or ends such a message.
+    /// one, or ends a message that no other one waits for.
     fn is_independent(&self) -> bool {
         match self {
             Self::Append(message) => message.dedupe.is_empty() && message.ordering_key.is_none(),

@@ -1,6 +1,7 @@
 //! The one writer of the file. All operations that are queued when it takes the queue go to disk as
 //! one group, and the next group gathers meanwhile. No caller is answered before its operation is
-//! on disk, in the journal or in the tables.
+//! on disk, in the journal or in the tables; with relaxed durability, before its commit, which a
+//! crash of the process does not undo.
 
 mod batch;
 mod disk;
@@ -283,8 +284,8 @@ impl Writer {
     }
 
     /// Refuses new messages, and tries the other operations of the batch without them, because
-    /// accepted messages must go on. Of a single operation only a deletion is tried again, without
-    /// the pending writes, which may need the room that it makes.
+    /// accepted messages must go on. A single operation is refused, but for a deletion: this is
+    /// first tried without the pending writes, because it makes the room that they need.
     fn refuse_for_want_of_room(
         &self,
         batch: Batch,

@@ -102,8 +102,9 @@ impl Client {
     }
 }
 
-/// Returns whether `set` is later than what the node holds. Of two epochs, only a control plane
-/// knows the later one, so that a set of another epoch is not.
+/// Returns whether `set` is a later generation of what the node holds, or the node holds none. A
+/// set of another epoch is not adopted, also when that epoch is greater: only a control plane makes
+/// a node change its epoch.
 fn is_newer(held: &Snapshot, set: &SavedSet) -> bool {
     let held = held.environment(&set.environment_id);
     held.is_none_or(|held| held.epoch == set.epoch && held.generation < set.generation)

@@ -123,7 +123,8 @@ struct Session<'c> {
     welcomed: &'c mut Option<Instant>,
     /// The snapshot that is being received.
     assembly: Option<Assembly>,
-    /// Sets that the node should run by the last heartbeat, and did not.
+    /// Sets that the node should run by the last heartbeat, and did not; without those for which it
+    /// asked for a snapshot then.
     outdated: Vec<EnvironmentState>,
 }
 

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use kanat_model::backoff::Backoff;
 
-/// Number of pending writes that are applied without waiting for more.
+/// Number of pending writes from which they are applied at once.
 const MAX_PENDING_WRITES: usize = 256;
-/// Journal bytes of pending writes that are applied without waiting for more.
+/// Journal bytes of pending writes from which they are applied at once.
 const MAX_PENDING_BYTES: usize = 4 * 1024 * 1024;
 /// Time without a new operation after which pending writes are applied.
 const IDLE_TIMEOUT: Duration = Duration::from_millis(5);
@@ -18,7 +18,7 @@ const BACKOFF: Backoff = Backoff {
     first: Duration::from_millis(200),
     max: Duration::from_secs(5),
 };
-/// Pause between any attempt and the next one that a reader asks for.
+/// Pause between a failed attempt and the next one that a reader asks for.
 const READER_BACKOFF: Duration = Duration::from_millis(200);
 
 /// Schedule of the attempts to apply pending writes.

@@ -44,8 +44,8 @@ pub(in crate::sqlite) fn path_beside(file: &Path) -> PathBuf {
 }
 
 /// Applies the journal at `path` to the tables, in a synced commit. Returns the operations that the
-/// tables do not take for now, because the disk is full or another program has locked them; these
-/// stay in the journal.
+/// tables do not take for now, because the disk is full or failed, or the file is locked, read-only
+/// or damaged; these stay in the journal.
 pub(super) fn recover(
     conn: &Connection,
     path: &Path,

@@ -1,15 +1,16 @@
-//! Division of queued operations into transactions.
+//! Division of queued operations into batches.
 
 use crate::sqlite::inbox::Operation;
 use crate::sqlite::operation::Work;
 
-/// Largest number of operations in one transaction.
+/// Largest number of operations in one batch. Its transaction may apply the journal's pending
+/// writes as well.
 const MAX_BATCH_OPERATIONS: usize = 1_024;
-/// Largest number of bytes of bodies in one transaction, which bounds its duration. A single larger
-/// operation has a transaction of its own.
+/// Largest number of bytes of bodies in one batch, which bounds the duration of its commit. A
+/// single larger operation is a batch of its own.
 const MAX_BATCH_BYTES: usize = 8 * 1024 * 1024;
 
-/// Operations of one transaction.
+/// Operations that are committed together.
 pub(super) struct Batch {
     pub operations: Vec<Operation>,
     /// True if the transaction applies the journal's pending writes first. False only for deletions
@@ -43,7 +44,7 @@ impl Work {
     }
 }
 
-/// Divides queued operations into transactions, in order.
+/// Divides queued operations into batches, in order.
 pub(super) fn split(queued: &mut Vec<Operation>) -> Vec<Vec<Operation>> {
     let mut batches = Vec::new();
     let mut batch: Vec<Operation> = Vec::new();
