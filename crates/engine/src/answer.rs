@@ -1,7 +1,9 @@
 //! Response of a synchronous published API, built from the result of a run.
 
 use http::{HeaderMap, HeaderName, StatusCode};
-use kanat_mapping::{EvaluationError, Expression, Mapping, References, Scope, Template, Value};
+use kanat_mapping::{
+    EvaluationError, Expression, Mapping, References, Root, Scope, Template, Value,
+};
 use kanat_model::message::Failure;
 use kanat_proto::plan::v1;
 use kanat_proto::plan::v1::response_mapping::Body as Plan;
@@ -66,21 +68,30 @@ impl Answer {
 
     /// Returns whether an expression calls an adapter.
     pub fn calls_adapters(&self) -> bool {
+        self.references()
+            .any(|references| !references.adapters.is_empty())
+    }
+
+    /// Returns whether an expression reads the target's answer.
+    pub fn reads_target(&self) -> bool {
+        self.references()
+            .any(|references| references.roots.contains(&Root::Target))
+    }
+
+    fn references(&self) -> impl Iterator<Item = &References> {
         let body = match &self.body {
             None => None,
             Some(Body::Expression(expression)) => Some(expression.references()),
             Some(Body::Template(template)) => Some(template.references()),
             Some(Body::Mapping(mapping)) => Some(mapping.references()),
         };
-        let rest = self
+        let headers = self
             .headers
             .iter()
             .map(|(_, template)| template.references());
-        let calls = |references: &References| !references.adapters.is_empty();
         body.into_iter()
             .chain(self.status.iter().map(Expression::references))
-            .chain(rest)
-            .any(calls)
+            .chain(headers)
     }
 
     fn write(&self, scope: &Scope, out: &mut Vec<u8>) -> Result<bool, EvaluationError> {

@@ -101,7 +101,8 @@ texts! {
         Timeout = "timeout",
         /// The target answered, and not with 2xx.
         Status = "status",
-        /// The target answered with 2xx, and said in its body that it refuses the call.
+        /// The target answered with 2xx, and said in its body that it refuses the call, or the body
+        /// contradicts its content type.
         TargetRefused = "target_refused",
         /// The egress guard refused the address; final.
         Egress = "egress",

@@ -7,21 +7,31 @@ use kanat_mapping::json::write_string;
 use kanat_message_log::Step;
 use kanat_net::outbound::Response;
 
-use crate::payload::payload;
+use crate::payload::{PayloadError, payload};
 
-/// Converts the body of an answer to JSON by the rules for inbound bodies. A body that contradicts
-/// its content type becomes a string.
-pub(crate) fn of_answer(answer: &Response) -> Bytes {
+/// Converts the body of an answer to JSON by the rules for inbound bodies.
+///
+/// # Errors
+/// The body contradicts its content type.
+pub(crate) fn read_answer(answer: &Response) -> Result<Bytes, PayloadError> {
     if answer.body.iter().all(u8::is_ascii_whitespace) {
-        return Bytes::from_static(b"null");
+        return Ok(Bytes::from_static(b"null"));
     }
     let declared = answer
         .headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok());
-    let read =
-        payload(declared, &answer.body).or_else(|_| payload(Some("text/plain"), &answer.body));
-    read.ok().flatten().unwrap_or_else(|| answer.body.clone())
+    Ok(payload(declared, &answer.body)?.unwrap_or_else(|| answer.body.clone()))
+}
+
+/// Converts the body of an answer to JSON by the rules for inbound bodies. A body that contradicts
+/// its content type becomes a string.
+pub(crate) fn of_answer(answer: &Response) -> Bytes {
+    let read = read_answer(answer).or_else(|_| {
+        payload(Some("text/plain"), &answer.body)
+            .map(|text| text.unwrap_or_else(|| answer.body.clone()))
+    });
+    read.unwrap_or_else(|_| answer.body.clone())
 }
 
 /// Returns `{name: {output, status}}`; empty before any step has succeeded.
@@ -88,5 +98,15 @@ mod tests {
         assert_eq!(of("text/plain", b"ok \"1\""), r#""ok \"1\"""#);
         assert_eq!(of("application/json", b"{broken"), r#""{broken""#);
         assert_eq!(of("image/png", b"\xff\x00"), r#"{"base64":"/wA="}"#);
+        let mut headers = http::HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, "application/json".parse().unwrap());
+        let broken = read_answer(&Response {
+            status: 200,
+            headers,
+            body: Bytes::from_static(b"{\"name\":"),
+            truncated: false,
+        });
+        let message = broken.unwrap_err().to_string();
+        assert!(message.contains("line 1, column 9"), "{message}");
     }
 }

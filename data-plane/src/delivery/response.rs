@@ -57,11 +57,11 @@ impl Run<'_> {
         let begun = Instant::now();
         let built = match &response_mapping.mapping {
             Some(mapping) => {
-                let target = self
-                    .response
-                    .as_ref()
-                    .map(target_document)
-                    .unwrap_or_default();
+                let target = if mapping.reads_target() {
+                    self.target_document(response_mapping)?
+                } else {
+                    Vec::new()
+                };
                 self.evaluate(|program, input, resources| {
                     program.answer(mapping, input, &target, resources)
                 })
@@ -87,7 +87,7 @@ impl Run<'_> {
         };
         let body = match body {
             Some(json) => mapped(json.into(), headers.get(header::CONTENT_TYPE)),
-            None => self.own_output(),
+            None => self.own_output(response_mapping)?,
         };
         if let Some(Err(violations)) = response_mapping
             .schema
@@ -137,28 +137,74 @@ impl Run<'_> {
 
     /// Returns the default body: the output of the mapping, else the body of the target, else the
     /// output of the last step, else the payload.
-    fn own_output(&self) -> Body {
+    fn own_output(&mut self, response_mapping: &ResponseMapping) -> Result<Body, Failure> {
         if let Some(mapped) = &self.mapped {
-            return Body {
+            return Ok(Body {
                 json: mapped.clone(),
                 other: None,
-            };
+            });
         }
-        if let Some(response) = &self.response {
-            let json = outputs::of_answer(response);
+        let json = self.target_body(response_mapping)?;
+        if let Some((response, json)) = self.response.as_ref().zip(json) {
             let is_json =
                 json == response.body || response.body.iter().all(u8::is_ascii_whitespace);
             let content_type = response.headers.get(header::CONTENT_TYPE).cloned();
             let other = content_type
                 .filter(|_| !is_json)
                 .map(|content_type| (response.body.clone(), content_type));
-            return Body { json, other };
+            return Ok(Body { json, other });
         }
         let last = self.work.steps.last().map(|step| step.output.clone());
-        Body {
+        Ok(Body {
             json: last.unwrap_or_else(|| self.payload.clone()),
             other: None,
+        })
+    }
+
+    /// Returns the body of the target's answer as JSON, if there was one. One that contradicts its
+    /// content type is a text for an API that is not strict.
+    ///
+    /// # Errors
+    /// The body contradicts its content type, and the API is strict.
+    fn target_body(
+        &mut self,
+        response_mapping: &ResponseMapping,
+    ) -> Result<Option<Bytes>, Failure> {
+        let Some(response) = &self.response else {
+            return Ok(None);
+        };
+        let error = match outputs::read_answer(response) {
+            Ok(body) => return Ok(Some(body)),
+            Err(error) => error,
+        };
+        let status = response.status;
+        let text = outputs::of_answer(response);
+        let reason = format!("the answer {status} contradicts its content type: {error}");
+        let reason = self.mask.apply(&reason).into_owned();
+        if response_mapping.strict {
+            return Err(Failure {
+                field: Some("target.response.body".to_owned()),
+                ..Failure::new(
+                    ErrorKind::Validation,
+                    self.unfit("answered", "target", reason),
+                )
+            });
         }
+        self.trace.warned("answered", "target", reason);
+        Ok(Some(text))
+    }
+
+    /// Returns the value of `target` in expressions; empty when there was no answer.
+    fn target_document(&mut self, response_mapping: &ResponseMapping) -> Result<Vec<u8>, Failure> {
+        let body = self.target_body(response_mapping)?;
+        let Some((response, body)) = self.response.as_ref().zip(body) else {
+            return Ok(Vec::new());
+        };
+        let mut out = Vec::with_capacity(body.len() + 48);
+        out.extend_from_slice(b"{\"response\":{\"body\":");
+        out.extend_from_slice(&body);
+        out.extend_from_slice(format!(",\"status\":{}}}}}", response.status).as_bytes());
+        Ok(out)
     }
 }
 
@@ -208,16 +254,6 @@ fn is_json(content_type: &HeaderValue) -> bool {
     let text = content_type.to_str().unwrap_or_default();
     let essence = text.split(';').next().unwrap_or_default().trim();
     essence.eq_ignore_ascii_case("application/json") || essence.ends_with("+json")
-}
-
-/// Returns the value of `target` in expressions.
-fn target_document(response: &Response) -> Vec<u8> {
-    let body = outputs::of_answer(response);
-    let mut out = Vec::with_capacity(body.len() + 48);
-    out.extend_from_slice(b"{\"response\":{\"body\":");
-    out.extend_from_slice(&body);
-    out.extend_from_slice(format!(",\"status\":{}}}}}", response.status).as_bytes());
-    out
 }
 
 fn words(violations: &[Violation]) -> String {

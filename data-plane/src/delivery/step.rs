@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use kanat_engine::Step;
 use kanat_message_log::{SettleOutcome, Step as Output, StepCheckpoint};
 use kanat_model::Timestamp;
-use kanat_model::message::ErrorKind;
+use kanat_model::message::{ErrorKind, Failure};
 use kanat_net::outbound::Response;
 
 use super::call::CallSpec;
-use super::{End, Run, configuration, outputs, trace};
+use super::{End, Run, outputs, trace};
 use crate::persist::persist;
 
 /// Size limit of the outputs of all steps of one message, in bytes.
@@ -40,33 +40,32 @@ impl Run<'_> {
         };
         let key = format!("{}.{}", self.work.id, step.name());
         let spec = CallSpec::step(step, &key);
-        let answer = Box::pin(self.call(request, &spec))
-            .await
-            .map_err(|end| rejected(step, end))?;
-        self.keep(step, &answer).await
+        let kept = match Box::pin(self.call(request, &spec)).await {
+            Ok(answer) => self.keep(step, &answer).await,
+            Err(end) => Err(end),
+        };
+        kept.map_err(|end| rejected(step, end))
     }
 
     /// Keeps the output with the message, first in the log, then in memory.
     async fn keep(&mut self, step: &Step, answer: &Response) -> Result<(), End> {
-        let output = outputs::of_answer(answer);
         let together: usize = self.work.steps.iter().map(|done| done.output.len()).sum();
-        if answer.truncated || together + output.len() > OUTPUTS_LIMIT {
-            let most = if answer.truncated {
-                answer.body.len()
-            } else {
-                OUTPUTS_LIMIT - together
-            };
-            let message = format!(
-                "the answer to step {:?} is longer than the {most} bytes that can be kept of it",
-                step.name()
-            );
-            let mut failure = configuration(&message);
-            failure.field = Some(step.place());
-            self.trace.failed("step", step.name(), message);
-            return Err(End::Failed {
-                failure,
-                answer: None,
-            });
+        if answer.truncated {
+            return Err(self.too_long(step, answer.body.len()));
+        }
+        let output = match outputs::read_answer(answer) {
+            Ok(output) => output,
+            Err(error) => {
+                let status = answer.status;
+                let message = format!(
+                    "the answer {status} to step {:?} contradicts its content type: {error}",
+                    step.name()
+                );
+                return Err(self.unusable(step, ErrorKind::TargetRefused, message));
+            }
+        };
+        if together + output.len() > OUTPUTS_LIMIT {
+            return Err(self.too_long(step, OUTPUTS_LIMIT - together));
         }
         let Some(lease) = self.lease.cloned() else {
             return Err(End::Lost);
@@ -101,6 +100,28 @@ impl Run<'_> {
             None => Err(End::Waits {
                 due: Timestamp::steady().after(MEMORY_PAUSE),
             }),
+        }
+    }
+
+    /// Fails a step whose answer is longer than the `most` bytes that there is room for.
+    fn too_long(&mut self, step: &Step, most: usize) -> End {
+        let message = format!(
+            "the answer to step {:?} is longer than the {most} bytes that can be kept of it",
+            step.name()
+        );
+        self.unusable(step, ErrorKind::Configuration, message)
+    }
+
+    /// Fails a step whose call was recorded as a success, and whose answer cannot be used.
+    fn unusable(&mut self, step: &Step, kind: ErrorKind, message: String) -> End {
+        let message = self.mask.apply(&message).into_owned();
+        self.trace.failed("step", step.name(), message.clone());
+        End::Failed {
+            failure: Failure {
+                field: Some(step.place()),
+                ..Failure::new(kind, message)
+            },
+            answer: None,
         }
     }
 }

@@ -50,7 +50,7 @@ pub(crate) async fn answer_of_run(
     first: MessageId,
 ) -> Result<Response<Body>, Refusal> {
     if !is_repeat(shared, flow, sent, &first).await? {
-        return Ok(webhook::answer(&Acceptance::Duplicate(first)));
+        return answer_of_known(shared, flow, first).await;
     }
     let (message, trace) = shared
         .pipeline
@@ -78,6 +78,31 @@ pub(crate) async fn answer_of_run(
             let refusal = conflict("the first call under this Idempotency-Key is not answered yet");
             Err(refusal.with(header::RETRY_AFTER, HeaderValue::from_static("1")))
         }
+    }
+}
+
+/// Answers a synchronous call that the flow knows by its own key. A 202 promises the delivery of the
+/// first message, so that a first one that was given up is an error.
+async fn answer_of_known(
+    shared: &NodeContext,
+    flow: &Flow,
+    first: MessageId,
+) -> Result<Response<Body>, Refusal> {
+    let found = shared.pipeline.message(&tenant(flow), &first).await;
+    let (message, _) = found.map_err(|error| receive::not_read(&error))?;
+    match message.map(|message| message.status) {
+        Some(status @ (Status::DeadLetter | Status::Discarded)) => {
+            Err(wait::given_up(status, &first))
+        }
+        Some(
+            Status::Received
+            | Status::Processing
+            | Status::Retrying
+            | Status::Held
+            | Status::Delivered
+            | Status::Filtered,
+        )
+        | None => Ok(webhook::answer(&Acceptance::Duplicate(first))),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
 use kanat_model::id::MessageId;
-use kanat_model::message::ErrorKind;
+use kanat_model::message::{ErrorKind, Status};
 use kanat_net::{Body, body as bodies};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
@@ -165,6 +165,17 @@ pub(super) fn failed(kind: ErrorKind, id: &MessageId) -> Refusal {
         | ErrorKind::FlowDeleted => "the flow could not be run",
     };
     Refusal::new(StatusCode::BAD_GATEWAY, message).with_members(member(id))
+}
+
+/// Returns the refusal of a call that was not run, because the flow's `idempotency_key` came before
+/// with a message that ended without delivery.
+pub(super) fn given_up(status: Status, first: &MessageId) -> Refusal {
+    let status = status.as_str();
+    let message = format!(
+        "the call was not run: the idempotency_key of the flow came before, and that message ended \
+         as {status}"
+    );
+    Refusal::new(StatusCode::BAD_GATEWAY, message).with_members(member(first))
 }
 
 fn not_begun(reason: CallError) -> Refusal {

@@ -239,6 +239,79 @@ async fn a_step_that_rejects_ends_the_message_at_once() {
     target.stop().await;
 }
 
+/// Opens no ticket: the desk answers with a document that breaks off.
+async fn broken_desk(times: usize) -> Target {
+    Target::answering(move |nth, _| {
+        let whole = nth >= times;
+        let body = if whole {
+            r#"{"ticket": {"id": 1}}"#
+        } else {
+            r#"{"ticket":"#
+        };
+        Response::builder()
+            .header("content-type", "application/json")
+            .body(body)
+            .unwrap()
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_step_whose_answer_is_malformed_fails_and_is_tried_again() {
+    let node = Node::start().await;
+    let desk = broken_desk(1).await;
+    let target = Target::start().await;
+    deploy(&node, &tickets("malformed"), &desk, &target).await;
+    let id = node.accepted("t-malformed", r#"{"text":"x"}"#).await;
+    let message = node.finished(&id).await;
+
+    assert_eq!(message.status, Status::Delivered, "{:?}", message.error);
+    assert_eq!(message.attempts, 2);
+    assert_eq!(calls(&target), [r#"POST /in {"ticket":1}"#]);
+    let trace = node.trace(&id).await;
+    let failed = trace
+        .iter()
+        .find(|record| record.status == "failed")
+        .unwrap();
+    assert_eq!(
+        (failed.stage.as_str(), failed.name.as_str()),
+        ("step", "open")
+    );
+    let error = failed.error.as_deref().unwrap();
+    assert!(
+        error.starts_with(
+            "the answer 200 to step \"open\" contradicts its content type: the body is not valid JSON"
+        ) && error.ends_with("line 1, column 11"),
+        "{error}"
+    );
+    node.stop().await;
+    desk.stop().await;
+    target.stop().await;
+}
+
+#[tokio::test]
+async fn a_malformed_answer_rejects_where_the_step_does() {
+    let node = Node::start().await;
+    let desk = broken_desk(9).await;
+    let target = Target::start().await;
+    let mut plan = tickets("broken");
+    plan.steps[0].reject_on_failure = true;
+    deploy(&node, &plan, &desk, &target).await;
+    let id = node.accepted("t-broken", r#"{"text":"x"}"#).await;
+    let message = node.finished(&id).await;
+
+    assert_eq!(message.status, Status::DeadLetter);
+    assert_eq!(message.attempts, 1);
+    let failure = message.error.unwrap();
+    assert_eq!(failure.kind, ErrorKind::Rejected);
+    assert_eq!(failure.field.as_deref(), Some("steps.open"));
+    assert!(failure.message.contains("line 1, column"), "{failure:?}");
+    assert!(target.received().is_empty());
+    node.stop().await;
+    desk.stop().await;
+    target.stop().await;
+}
+
 #[tokio::test]
 async fn a_flow_with_steps_alone_ends_with_the_last_one_and_skips_by_condition() {
     let node = Node::start().await;

@@ -330,6 +330,57 @@ async fn steps_are_answered_with_the_last_output_and_one_that_rejects_ends_the_m
 }
 
 #[tokio::test]
+async fn a_malformed_answer_of_a_target_is_502_where_it_is_read() {
+    let node = Node::start().await;
+    let target = Target::answering(|_, _| {
+        let response = Response::builder().header("content-type", "application/json");
+        response.body(r#"{"id":"#).unwrap()
+    })
+    .await;
+    let flow = FlowPlan {
+        target: flow("broken").target,
+        ..api_flow("broken")
+    };
+    node.deploy(&flow, &target.url).await;
+    let mut api = waiting("broken");
+    node.control.api(&api).await;
+    let lenient = node.ask("POST", "/broken", &[JSON], "{}").await;
+    assert_eq!(lenient.status.as_u16(), 200);
+    let trace = node.trace(&only(&node, "broken").await.id).await;
+    let warned = trace
+        .iter()
+        .find(|record| record.status == "warning")
+        .unwrap();
+    let reason = "the answer 200 contradicts its content type: the body is not valid JSON";
+    assert!(
+        warned.error.as_ref().unwrap().starts_with(reason),
+        "{warned:?}"
+    );
+
+    api.strict_response = true;
+    for (text, status) in [("", 502), ("target.response.body", 502), ("source", 200)] {
+        let body = (!text.is_empty()).then(|| Body::Expression(text.to_owned()));
+        api.versions[0].response_mapping = body.map(|body| ResponseMapping {
+            body: Some(body),
+            ..ResponseMapping::default()
+        });
+        node.control.api(&api).await;
+        let answer = node.ask("POST", "/broken", &[JSON], "{}").await;
+        assert_eq!(answer.status.as_u16(), status, "{text}: {}", answer.text);
+        if status == 502 {
+            let id = MessageId::new(answer.json()["messageId"].as_str().unwrap());
+            let message = node.finished(&id).await;
+            assert_eq!(message.status, Status::Delivered);
+            let failure = message.error.unwrap();
+            assert_eq!(failure.field.as_deref(), Some("target.response.body"));
+            assert!(failure.message.contains(reason), "{failure:?}");
+        }
+    }
+    node.stop().await;
+    target.stop().await;
+}
+
+#[tokio::test]
 async fn a_target_that_fails_is_502_and_the_message_goes_on() {
     let node = Node::start().await;
     let target = Target::answering(|nth, _| status(if nth == 0 { 500 } else { 200 })).await;
@@ -345,6 +396,43 @@ async fn a_target_that_fails_is_502_and_the_message_goes_on() {
     let message = node.finished(&id).await;
     assert_eq!(message.status, Status::Delivered);
     assert_eq!(message.attempts, 2);
+    node.stop().await;
+    target.stop().await;
+}
+
+#[tokio::test]
+async fn a_repeat_by_the_flow_s_key_is_an_error_once_the_first_message_is_given_up() {
+    let node = Node::start().await;
+    let target = Target::answering(|nth, _| status(if nth == 0 { 400 } else { 200 })).await;
+    let mut flow = FlowPlan {
+        target: flow("keyed").target,
+        idempotency_key: "source.id".to_owned(),
+        ..api_flow("keyed")
+    };
+    flow.retry = None;
+    node.deploy(&flow, &target.url).await;
+    node.control.api(&waiting("keyed")).await;
+    let failed = node.ask("POST", "/keyed", &[JSON], r#"{"id":1}"#).await;
+    assert_eq!(failed.status, 502, "{}", failed.text);
+    let id = failed.json()["messageId"].as_str().unwrap().to_owned();
+    let message = node.finished(&MessageId::new(id.as_str())).await;
+    assert_eq!(message.status, Status::DeadLetter);
+
+    let again = node.ask("POST", "/keyed", &[JSON], r#"{"id":1}"#).await;
+    assert_eq!(again.status, 502, "{}", again.text);
+    assert_eq!(again.json()["messageId"].as_str(), Some(id.as_str()));
+    let error = again.json()["error"].as_str().unwrap().to_owned();
+    assert!(
+        error.ends_with("that message ended as dead_letter"),
+        "{error}"
+    );
+
+    let delivered = node.ask("POST", "/keyed", &[JSON], r#"{"id":2}"#).await;
+    assert_eq!(delivered.status, 200, "{}", delivered.text);
+    let repeat = node.ask("POST", "/keyed", &[JSON], r#"{"id":2}"#).await;
+    assert_eq!(repeat.status, 202, "{}", repeat.text);
+    assert_eq!(repeat.json()["status"].as_str(), Some("duplicate"));
+    assert_eq!(target.received().len(), 2);
     node.stop().await;
     target.stop().await;
 }
