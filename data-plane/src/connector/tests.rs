@@ -22,8 +22,8 @@ struct Store {
     /// Exchanges that asked for something.
     asked: AtomicU32,
     ledgers: Mutex<HashMap<String, Ledger>>,
-    /// The last turn of each owner.
-    turns: Mutex<HashMap<BootId, i64>>,
+    /// The last number of each owner.
+    numbers: Mutex<HashMap<BootId, i64>>,
 }
 
 impl Store {
@@ -31,7 +31,7 @@ impl Store {
         let away = AtomicBool::new(false);
         let asked = AtomicU32::new(0);
         let ledgers = Mutex::default();
-        let turns = Mutex::default();
+        let numbers = Mutex::default();
         Arc::new(Self {
             is_shared,
             nodes,
@@ -39,7 +39,7 @@ impl Store {
             away,
             asked,
             ledgers,
-            turns,
+            numbers,
         })
     }
 
@@ -63,14 +63,14 @@ impl QuotaStore for Store {
             node,
             owner,
             boot_age,
-            turn,
+            number,
             requests,
         } = exchange;
         let now = self.now();
         let nodes = self.nodes;
         if !requests.is_empty() {
             self.asked.fetch_add(1, Ordering::SeqCst);
-            if self.turns.lock().insert(owner.clone(), *turn) >= Some(*turn) {
+            if self.numbers.lock().insert(owner.clone(), *number) >= Some(*number) {
                 return Ok(ExchangeOutcome::Repeated);
             }
         }
