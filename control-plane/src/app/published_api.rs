@@ -77,14 +77,21 @@ pub struct ApiView {
     pub api: PublishedApi,
     /// Highest number first.
     pub versions: Vec<Version>,
-    /// Address at which consumers call, without a `/` at the end.
-    pub base_url: String,
+    /// Address at which consumers call, without a `/` at the end. None in an environment that no
+    /// call reaches: one without an address that is not the default one.
+    pub base_url: Option<String>,
 }
 
 impl ApiView {
     /// The version that calls without one reach.
     pub fn current(&self) -> Option<&Version> {
         current(&self.versions)
+    }
+
+    /// Returns the address of a path below the base URL.
+    pub fn url(&self, path: &str) -> Option<String> {
+        let base_url = self.base_url.as_ref()?;
+        Some(format!("{base_url}/{path}"))
     }
 }
 
@@ -223,11 +230,15 @@ pub fn current(versions: &[Version]) -> Option<&Version> {
 async fn seen(app: &App, db: &mut Db, api: PublishedApi) -> Result<ApiView, Error> {
     let versions = published_api::version::list(db, &api.id).await?;
     let environment = environment::find(db, &api.account_id, api.environment_id.as_str()).await?;
-    let base_url = environment.and_then(|environment| environment.base_url);
+    let base_url = environment.and_then(|environment| {
+        let of_default = || app.public_url.base().to_owned();
+        let is_default = environment.is_default;
+        environment.base_url.or_else(|| is_default.then(of_default))
+    });
     Ok(ApiView {
         api,
         versions,
-        base_url: base_url.unwrap_or_else(|| app.public_url.base().to_owned()),
+        base_url,
     })
 }
 

@@ -211,6 +211,39 @@ async fn an_api_is_published_and_called_from_the_shell() {
 }
 
 #[tokio::test]
+async fn an_api_that_no_call_reaches_is_told_of_and_not_called() {
+    let app = TestApp::start().await;
+    app.api.deployed(&quote("quotes")).await;
+    let staging = app.api.with_header("x-environment", "staging");
+    staging.deployed(&quote("quotes")).await;
+    let cli = Cli::of(&app);
+    let create = ["api", "create", "quotes", "open/quotes", "--auth", "none"];
+    let named = ["--name", "open", "--response-schema", "true"];
+    let create = [&create[..], &named[..]].concat();
+    cli.run(&create).await.expect();
+    let there = ["--env", "staging"];
+    let advice = "`kanat environment update staging --base-url https://HOST`";
+    let created = cli.run(&[&there[..], &create[..]].concat()).await;
+    assert_eq!(created.stdout, "published API open is created\n");
+    assert!(created.stderr.contains(advice), "{}", created.stderr);
+    for command in [&["api", "show", "open"][..], &["api", "list"]] {
+        let shown = cli.run(&[&there[..], command].concat()).await;
+        assert!(!shown.stdout.contains(&app.base), "{}", shown.stdout);
+        assert!(shown.stderr.contains(advice), "{}", shown.stderr);
+    }
+    let call = [&there[..], &["api", "call", "open"]].concat();
+    let refused = cli.run(&call).await.fails(1);
+    assert!(
+        refused.contains("nothing reaches") && refused.contains(advice),
+        "{refused}"
+    );
+    let version = ["version", "create", "open", "v2"];
+    let created = cli.run(&[&there[..], &version[..]].concat()).await;
+    assert_eq!(created.stdout, "version v2 of open is created\n");
+    cli.run(&["api", "call", "open"]).await.expect();
+}
+
+#[tokio::test]
 async fn a_schema_is_a_file_or_a_word() {
     let app = TestApp::start().await;
     app.api.deployed(&quote("quotes")).await;
@@ -225,11 +258,27 @@ async fn a_schema_is_a_file_or_a_word() {
         "--response",
         "source",
     ];
+    let answer = ["--response-status", "201", "--response-header", "x-shop=eu"];
+    let conduct = [
+        "--strict-response",
+        "false",
+        "--on-timeout",
+        "discard",
+        "--cors-origin",
+        "*",
+        "-o",
+        "json",
+    ];
     let created = cli
-        .run(&[&create[..], &["-o", "json"]].concat())
+        .run(&[&create[..], &answer[..], &conduct[..]].concat())
         .await
         .json();
     assert_eq!(created["responseSchema"], true, "a mapping alone sets it");
+    assert_eq!(created["responseStatus"], 201);
+    assert_eq!(created["responseHeaders"]["x-shop"], "eu");
+    assert_eq!(created["strictResponse"], false);
+    assert_eq!(created["onTimeout"], "discard");
+    assert_eq!(created["cors"]["origins"][0], "*");
     cli.file("true", r#"{"type": "object"}"#);
     let update = ["api", "update", "quotes", "-o", "json", "--response-schema"];
     let updated = cli.run(&[&update[..], &["./true"]].concat()).await.json();

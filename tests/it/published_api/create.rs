@@ -93,6 +93,29 @@ async fn a_new_api_has_version_v1_and_is_what_was_sent() {
 }
 
 #[tokio::test]
+async fn an_api_that_no_call_reaches_has_no_url() {
+    let app = TestApp::start().await;
+    let staging = app.api.with_header("x-environment", "staging");
+    staging.deployed(&quote("quotes")).await;
+    let made = staging
+        .post(PATH, &json!({"flowName": "quotes", "path": "quotes"}))
+        .await
+        .expect(201);
+    assert_eq!(made.get("url"), None);
+    assert_eq!(made["versions"][0].get("url"), None);
+    let path = format!("{PATH}/{}", made["id"].as_str().unwrap());
+    let document = staging.get(&format!("{path}/openapi.json")).await;
+    assert_eq!(document.expect(200)["servers"], json!([]));
+    let base = json!({"baseUrl": "https://staging.example.com"});
+    app.api
+        .patch("/api/v1/environments/staging", &base)
+        .await
+        .expect(200);
+    let reached = staging.get(&path).await.expect(200);
+    assert_eq!(reached["url"], "https://staging.example.com/quotes");
+}
+
+#[tokio::test]
 async fn what_takes_the_same_requests_is_refused_with_the_name_of_the_other() {
     let app = TestApp::start().await;
     app.api.flow(&quote("quotes")).await;

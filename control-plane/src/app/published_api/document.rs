@@ -51,6 +51,11 @@ pub fn write(seen: &ApiView) -> String {
         );
     }
     schemas.insert("Error".to_owned(), error_schema().to_string());
+    let servers: Vec<Value> = seen
+        .base_url
+        .iter()
+        .map(|url| json!({ "url": url }))
+        .collect();
     let info = json!({
         "title": seen.api.name,
         "description": seen.api.description,
@@ -66,7 +71,7 @@ pub fn write(seen: &ApiView) -> String {
             r#""components":{{"schemas":{{{}}},"securitySchemes":{}}}}}"#
         ),
         info,
-        json!([{ "url": seen.base_url }]),
+        json!(servers),
         Value::Object(paths),
         schemas.join(","),
         security_schemes(&seen.api),

@@ -150,7 +150,7 @@ pub fn api(seen: ApiView) -> wire::PublishedApi {
                 }
             )),
             current_version: current.version,
-            url: format!("{}/{}", seen.base_url, api.path),
+            url: seen.url(&api.path),
             versions,
             etag: etag(api),
         }
@@ -185,7 +185,7 @@ fn short(seen: &ApiView, version: Version) -> wire::PublishedApiVersion {
         word { status }
         with {
             sunset_date: version.sunset_at.map(day),
-            url: format!("{}/{label}/{}", seen.base_url, seen.api.path),
+            url: seen.url(&format!("{label}/{}", seen.api.path)),
             version: label,
         }
         over wire::PublishedApiVersion::default()

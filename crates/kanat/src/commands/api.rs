@@ -1,7 +1,11 @@
 //! `kanat api`: flows as endpoints that consumers call.
 
+mod conduct;
 mod keywords;
+pub mod reach;
 mod update;
+
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -16,6 +20,7 @@ use crate::cli::secret;
 use crate::client::name::{API, FLOW, segment};
 use crate::exit::usage;
 use crate::output::{self, Json, table};
+use conduct::Conduct;
 
 /// Commands for published APIs. An API is named by its id or its name.
 #[derive(Subcommand)]
@@ -71,14 +76,13 @@ pub struct Create {
     /// `strict` or `lenient`.
     #[arg(long, default_value = "strict")]
     validation: String,
-    /// How long a call waits for the flow, such as `30s`.
-    #[arg(long)]
-    deadline: Option<String>,
+    #[command(flatten)]
+    conduct: Conduct,
     #[command(flatten)]
     content: Content,
 }
 
-/// Schemas and response mapping of a version.
+/// Schemas and answer of a version.
 #[derive(Args)]
 pub struct Content {
     /// JSON file with the schema of requests; `-` is standard input, `true` takes any.
@@ -94,20 +98,35 @@ pub struct Content {
     /// gives any answer.
     #[arg(long)]
     response: Option<String>,
+    /// Status of the answer: a number, or an expression that gives one.
+    #[arg(long)]
+    response_status: Option<String>,
+    /// A header of the answer as NAME=VALUE, whose value may be a template; those that are given
+    /// replace all others.
+    #[arg(long = "response-header", value_name = "NAME=VALUE", value_parser = pair)]
+    response_headers: Vec<(String, String)>,
 }
 
 impl Content {
     /// The members of a request; that of the request schema has this name.
-    pub fn members(&self, schema: &'static str) -> Result<[(&'static str, Option<Json>); 3]> {
+    pub fn members(&self, schema: &'static str) -> Result<[(&'static str, Option<Json>); 5]> {
         let schema_of = |text: &Option<String>| text.as_deref().map(schema_of).transpose();
         let mapping = match &self.response_mapping {
             Some(file) => Some(input::json(file)?),
             None => self.response.clone().map(Json::Text),
         };
+        let status = self.response_status.as_deref().map(|status| {
+            let number = status.parse::<u16>();
+            number.map_or_else(|_| json!(status), |number| json!(number))
+        });
+        let headers = BTreeMap::from_iter(self.response_headers.iter().cloned());
+        let headers = (!headers.is_empty()).then(|| json!(headers));
         Ok([
             (schema, schema_of(&self.schema)?),
             ("responseSchema", schema_of(&self.response_schema)?),
             ("responseMapping", mapping),
+            ("responseStatus", status.map(Json::from)),
+            ("responseHeaders", headers.map(Json::from)),
         ])
     }
 }
@@ -146,12 +165,21 @@ impl Command {
         match self {
             Self::Create(create) => create.run(session).await,
             Self::List { search, page } => {
-                let query = page.with([("search", search)]);
-                session.list(API.path, query, COLUMNS).await
+                let found = client
+                    .get(API.path, &page.with([("search", search)]))
+                    .await?;
+                session.print_page(&found, COLUMNS)?;
+                if let Some(api) = found.list("data").first() {
+                    reach::hint(session, api).await;
+                }
+                Ok(())
             }
             Self::Show { api } => {
                 let path = client.path(&API, &api).await?;
-                session.show(&path, whole).await
+                let found = client.get(&path, &[]).await?;
+                session.print(&found, whole)?;
+                reach::hint(session, &found).await;
+                Ok(())
             }
             Self::Update(update) => update.run(session).await,
             Self::Document { api } => {
@@ -178,17 +206,24 @@ impl Create {
             "method": self.method,
             "authType": self.auth,
             "validationMode": self.validation,
-            "deadline": self.deadline,
         });
         let oauth2 = self.oauth2.as_deref().map(input::json).transpose()?;
         let body = Json::given(texts)
             .with([("oauth2", oauth2)])
+            .with(self.conduct.members(&Json::from(json!({}))))
             .with(self.content.members("requestSchema")?);
         let created = session.post(API.path, &body, |answer| {
-            let place = format!("{} {}", answer.text("method"), answer.text("url"));
-            format!("published API {} is at {place}", answer.text("name"))
+            let name = answer.text("name");
+            match answer.has("url") {
+                true => {
+                    let place = format!("{} {}", answer.text("method"), answer.text("url"));
+                    format!("published API {name} is at {place}")
+                }
+                false => format!("published API {name} is created"),
+            }
         });
         let answer = created.await?;
+        reach::hint(session, &answer).await;
         if answer.text("authType") == "api_key" {
             let name = answer.text("name");
             session.hint(&format!(
@@ -213,6 +248,7 @@ impl Call {
         let client = &session.client;
         let path = client.path(&API, &self.api).await?;
         let api = client.get(&path, &[]).await?;
+        reach::require(client, &api).await?;
         let mut url = match &self.version {
             None => api.text("url"),
             Some(wanted) => {

@@ -5,7 +5,7 @@ use clap::Subcommand;
 use kanat_model::Timestamp;
 use serde_json::json;
 
-use super::api::{Content, VERSIONS};
+use super::api::{Content, VERSIONS, reach};
 use super::confirm::Consent;
 use super::hint::quoted;
 use super::{Page, Session};
@@ -68,10 +68,14 @@ impl Command {
                 let body = Json::given(json!({ "version": version, "flowName": flow }))
                     .with(content.members("schema")?);
                 let path = versions(client, &api).await?;
-                let created = |answer: &Json| {
-                    format!("version {version} of {api} is at {}", answer.text("url"))
+                let created = |answer: &Json| match answer.has("url") {
+                    true => format!("version {version} of {api} is at {}", answer.text("url")),
+                    false => format!("version {version} of {api} is created"),
                 };
-                session.post(&path, &body, created).await.map(drop)
+                session.post(&path, &body, created).await?;
+                let found = client.get(&client.path(&API, &api).await?, &[]).await?;
+                reach::hint(session, &found).await;
+                Ok(())
             }
             Self::List { api, page } => {
                 let path = versions(client, &api).await?;

@@ -58,7 +58,7 @@ fn document(api: PublishedApi, versions: Vec<Version>) -> (String, Value) {
     let text = write(&ApiView {
         api,
         versions,
-        base_url: "https://api.example.com".to_owned(),
+        base_url: Some("https://api.example.com".to_owned()),
     });
     let value = serde_json::from_str(&text).unwrap();
     (text, value)

@@ -1,12 +1,10 @@
 //! `kanat api update`: changes to a published API and to the current one of its versions.
 
-use std::collections::BTreeMap;
-
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 
-use super::{Content, pair, whole};
+use super::{Conduct, Content, whole};
 use crate::client::name::API;
 use crate::commands::confirm::Consent;
 use crate::commands::{Session, input};
@@ -38,26 +36,8 @@ pub struct Update {
     /// `strict` or `lenient`.
     #[arg(long)]
     validation: Option<String>,
-    /// How long a call waits for the flow, such as `30s`.
-    #[arg(long)]
-    deadline: Option<String>,
-    /// Treatment of the message of a call that ran out of time: `continue` or `discard`.
-    #[arg(long)]
-    on_timeout: Option<String>,
-    /// `true` refuses an answer that does not fit its schema.
-    #[arg(long)]
-    strict_response: Option<bool>,
-    /// Status of the answer: a number, or an expression that gives one.
-    #[arg(long)]
-    response_status: Option<String>,
-    /// A header of the answer as NAME=VALUE, whose value may be a template; those that are given
-    /// replace all others.
-    #[arg(long = "response-header", value_name = "NAME=VALUE", value_parser = pair)]
-    response_headers: Vec<(String, String)>,
-    /// An origin whose pages may call, such as `https://shop.example`, or `*`; those that are given
-    /// replace all others, and an empty text takes all away.
-    #[arg(long = "cors-origin", value_name = "ORIGIN")]
-    cors_origins: Vec<String>,
+    #[command(flatten)]
+    conduct: Conduct,
     #[command(flatten)]
     content: Content,
     #[command(flatten)]
@@ -93,11 +73,6 @@ impl Update {
     }
 
     fn changes(&self, before: &Json) -> Result<Json> {
-        let status = self.response_status.as_deref().map(|status| {
-            let number = status.parse::<u16>();
-            number.map_or_else(|_| json!(status), |number| json!(number))
-        });
-        let headers = BTreeMap::from_iter(self.response_headers.iter().cloned());
         let members = json!({
             "name": self.name,
             "description": self.description,
@@ -106,27 +81,11 @@ impl Update {
             "flowName": self.flow,
             "authType": self.auth,
             "validationMode": self.validation,
-            "deadline": self.deadline,
-            "onTimeout": self.on_timeout,
-            "strictResponse": self.strict_response,
-            "responseStatus": status,
-            "responseHeaders": (!headers.is_empty()).then_some(headers),
         });
         let oauth2 = self.oauth2.as_deref().map(input::json).transpose()?;
         Ok(Json::given(members)
-            .with([("oauth2", oauth2), ("cors", self.cors(before))])
+            .with([("oauth2", oauth2)])
+            .with(self.conduct.members(before))
             .with(self.content.members("requestSchema")?))
-    }
-
-    /// The cross-origin rules of before with other origins; none where they stay.
-    fn cors(&self, before: &Json) -> Option<Json> {
-        let mut origins = self.cors_origins.clone();
-        if origins.is_empty() {
-            return None;
-        }
-        origins.retain(|origin| !origin.is_empty());
-        let rules = before.at("cors").filter(|_| before.has("cors"));
-        let rules = rules.cloned().unwrap_or_else(|| json!({}).into());
-        Some(rules.with([("origins", Some(json!(origins).into()))]))
     }
 }
