@@ -145,10 +145,7 @@ fn missing(named: &LocatedName, kind: &str, known: &[String]) -> Diagnostic {
     let near = nearest::suggestion(&named.name, known.iter().map(String::as_str));
     warning(
         named,
-        format!(
-            "found the {kind} {}, which does not exist{near}",
-            quoted(&named.name)
-        ),
+        format!("the {kind} {} does not exist{near}", quoted(&named.name)),
     )
 }
 

@@ -111,6 +111,14 @@ impl Client {
         })
     }
 
+    /// Returns a client of another environment.
+    pub fn in_environment(&self, id: String) -> Self {
+        Self {
+            environment: Some(id),
+            ..self.clone()
+        }
+    }
+
     pub fn url(&self) -> &str {
         &self.url
     }

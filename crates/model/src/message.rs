@@ -51,8 +51,9 @@ impl Status {
         match self {
             Self::DeadLetter => Ok(Self::Received),
             Self::Retrying => Err(Error::precondition(
-                "a message that is retrying is tried again at its nextAttemptAt (a replay sends \
-                 it now, as a new message beside it)",
+                "a message that is retrying is tried again at its nextAttemptAt; to send it \
+                 sooner, discard it first and replay it then (a replay beside it makes two \
+                 deliveries, or waits behind it for its ordering key)",
             )),
             Self::Received
             | Self::Processing

@@ -1,7 +1,8 @@
 //! The name that was probably meant.
 
 /// Returns the known name nearest to `name`, when it is near enough to be a slip: at most a third
-/// of its letters differ.
+/// of its letters differ, and beyond two edits at most half of those between the beginning and the
+/// end that both have.
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     nearest_within(usize::MAX, name, known)
 }
@@ -21,7 +22,9 @@ where
     known
         .into_iter()
         .map(|candidate| (distance(&name, candidate), candidate))
-        .filter(|(distance, _)| *distance <= allowed)
+        .filter(|(distance, candidate)| {
+            *distance <= allowed && *distance <= (differing(&name, candidate) / 2).max(2)
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -35,6 +38,15 @@ pub fn suggestion<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> S
 
 /// Longer names are not compared beyond this: the work grows with the square.
 const MAX_CHARACTERS: usize = 64;
+
+/// Number of letters between the beginning and the end that two names share; of the longer one.
+fn differing(a: &[char], b: &str) -> usize {
+    let b: Vec<char> = b.chars().flat_map(char::to_lowercase).collect();
+    let start = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
+    let ends = a[start..].iter().rev().zip(b[start..].iter().rev());
+    let end = ends.take_while(|(x, y)| x == y).count();
+    a.len().max(b.len()) - start - end
+}
 
 /// Edits, adjacent swaps among them, that lead from one to the other.
 fn distance(a: &[char], b: &str) -> usize {
@@ -90,10 +102,17 @@ mod tests {
     }
 
     #[test]
+    fn another_word_after_the_same_beginning_is_no_slip() {
+        assert_eq!(nearest("poll-int2", ["poll-act"]), None);
+        assert_eq!(nearest("database_host", ["database_url"]), None);
+        assert_eq!(nearest("poll-atc2", ["poll-act"]), Some("poll-act"));
+    }
+
+    #[test]
     fn a_bound_on_edits_holds_for_long_names_too() {
         let known = ["database_url"];
-        assert_eq!(nearest("database_host", known), Some("database_url"));
-        assert_eq!(nearest_within(2, "database_host", known), None);
+        assert_eq!(nearest("datbase_uurrl", known), Some("database_url"));
+        assert_eq!(nearest_within(2, "datbase_uurrl", known), None);
         assert_eq!(
             nearest_within(2, "databse_uri", known),
             Some("database_url")

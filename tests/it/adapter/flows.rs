@@ -290,7 +290,7 @@ async fn names_that_do_not_exist_are_refused_at_deploy() {
         "{said:?}"
     );
     assert!(
-        said[1].contains("the adapter \"none\", which does not exist"),
+        said[1].contains("the adapter \"none\" does not exist"),
         "{said:?}"
     );
     let keyed = app

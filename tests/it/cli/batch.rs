@@ -38,6 +38,8 @@ async fn a_job_is_started_from_a_file_and_followed() {
         (job["status"] == "completed_with_errors").then_some(())
     })
     .await;
+    let shown = cli.run(&["batch", "show", id]).await.expect();
+    assert!(shown.contains("completed_with_errors"), "{shown}");
     let errors = cli.run(&["batch", "errors", id]).await.expect();
     assert!(
         errors.contains("mapping") && errors.contains("msg_"),

@@ -450,7 +450,7 @@ async fn a_folder_is_checked_and_warnings_fail_where_they_are_to() {
     cli.file("flows/a.yaml", FLOW);
     let lax = cli.run(&["flow", "validate", "flows"]).await.expect();
     assert!(
-        lax.contains("warning: found the connector instance \"erp\"")
+        lax.contains("warning: the connector instance \"erp\" does not exist")
             && lax.contains("a.yaml is valid"),
         "{lax}"
     );

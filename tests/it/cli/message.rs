@@ -131,6 +131,33 @@ async fn messages_of_a_flow_go_out_again_by_a_filter_and_a_yes_alone() {
 }
 
 #[tokio::test]
+async fn a_message_that_waits_is_discarded_before_it_is_replayed() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::scripted(|_, _| status(503)).await;
+    app.api.http_instance("erp", &target.url()).await;
+    let waits = FLOW.replace("0x fixed(1s)", "3x fixed(1h)");
+    let (_, url) = app.api.deployed(&waits).await;
+    let id = app.api.webhook(&url, &json!({"n": 1})).await;
+    app.api.message_becomes(&id, "retrying").await;
+    let cli = Cli::of(&app);
+    let refused = cli.run(&["message", "retry", &id]).await.fails(1);
+    assert!(
+        refused.contains("`kanat message discard ID`, then `kanat message replay ID`"),
+        "{refused}"
+    );
+    cli.run(&["message", "discard", &id]).await.expect();
+    cli.run(&["message", "replay", &id]).await.expect();
+    let bulk = ["message", "replay", "--flow", "letters", "--status"];
+    let none = cli.run(&[&bulk[..], &["dead_letter"]].concat()).await;
+    assert_eq!(none.expect(), "nothing matches: replay of 0 messages\n");
+    let logs = ["logs", "letters", "--limit", "5", "--search"];
+    let found = cli.run(&[&logs[..], &[id.as_str()]].concat()).await;
+    assert!(found.expect().contains(&id));
+    let none = cli.run(&[&logs[..], &["no such text"]].concat()).await;
+    assert_eq!(none.expect(), "none\n");
+}
+
+#[tokio::test]
 async fn logs_follow_each_change() {
     let app = TestApp::start().await;
     let target = FakeTarget::start().await;

@@ -419,6 +419,12 @@ async fn a_poll_that_fails_is_seen_in_the_list_of_flows_until_it_goes_well() {
         .await
         .expect();
     assert!(table.contains("500"), "{table}");
+    let logs = kanat_tests::cli::Cli::of(&app).run(&["logs", "asks"]).await;
+    assert!(
+        logs.stderr.contains("the last poll failed at 20") && logs.stderr.contains("500"),
+        "{}",
+        logs.stderr
+    );
     failing.store(0, Ordering::Relaxed);
     until("all is well", || async {
         listed().await.is_null().then_some(())

@@ -3,7 +3,11 @@
 use crate::output::table::columns;
 
 /// Ends of texts of the API, each with the flag of the command that sends the field.
-const FLAGS: [(&str, &str); 3] = [
+const FLAGS: [(&str, &str); 4] = [
+    (
+        "discard it first and replay it then",
+        "`kanat message discard ID`, then `kanat message replay ID`",
+    ),
     ("give stepOutputs", "--steps FILE"),
     ("set discardDraft", "--discard-draft"),
     ("with force", "--force"),
@@ -44,6 +48,9 @@ mod tests {
             hint(text, []).as_deref(),
             Some("on the command line: --steps FILE")
         );
+        let retrying = kanat_model::message::Status::Retrying.retry();
+        let told = hint(&retrying.unwrap_err().to_string(), []).unwrap();
+        assert!(told.contains("`kanat message discard ID`"), "{told}");
         assert_eq!(
             hint("deploy it, or set discardDraft", []).as_deref(),
             Some("on the command line: --discard-draft")

@@ -6,6 +6,9 @@ use kanat_model::nearest;
 use super::Client;
 use crate::exit::failure;
 
+/// Number of environments that are searched for a name.
+const MAX_SEARCHED: usize = 16;
+
 /// A kind of thing that has names.
 pub struct Noun {
     /// In words.
@@ -75,10 +78,18 @@ impl Client {
         if let Some(id) = self.find(noun, text).await? {
             return Ok(id);
         }
+        let noun_name = noun.name;
+        if let Some(environment) = self.elsewhere(noun, text).await {
+            return Err(failure(format!(
+                "no {noun_name} is called {text:?} in this environment, but environment \
+                 {environment:?} has one: give --env\n`{}` shows those there are",
+                noun.list
+            )));
+        }
         let near = self.near(noun, text).await;
         Err(failure(format!(
-            "no {} is called {text:?}{near}\n`{}` shows those there are",
-            noun.name, noun.list
+            "no {noun_name} is called {text:?}{near}\n`{}` shows those there are",
+            noun.list
         )))
     }
 
@@ -88,6 +99,19 @@ impl Client {
             Some(text) => self.id(noun, text).await.map(Some),
             None => Ok(None),
         }
+    }
+
+    /// The name of the first other environment that has a thing of this name; none where the others
+    /// cannot be asked.
+    async fn elsewhere(&self, noun: &Noun, text: &str) -> Option<String> {
+        let environments = self.all(ENVIRONMENT.path, &[]).await.ok()?;
+        for environment in environments.iter().take(MAX_SEARCHED) {
+            let there = self.in_environment(environment.text("id"));
+            if let Ok(Some(_)) = there.find(noun, text).await {
+                return Some(environment.text("name"));
+            }
+        }
+        None
     }
 
     /// The nearest name, as a question; nothing when no name is near, or the names cannot be had.

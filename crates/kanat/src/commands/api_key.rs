@@ -32,8 +32,8 @@ pub enum Command {
         /// The only environment that the key opens, by id or name [default: all].
         #[arg(long)]
         environment: Option<String>,
-        /// Instant at which the key ends (ISO 8601), or a time from now such as `1h` or `30d`
-        /// [default: never].
+        /// Instant at which the key ends (ISO 8601; a date alone is its midnight in UTC), or a time
+        /// from now such as `1h` or `30d` [default: never].
         #[arg(long, value_parser = since::parse_ahead)]
         expires: Option<String>,
     },

@@ -38,6 +38,7 @@ pub enum Command {
         end: End,
     },
     /// Show how far a job is.
+    #[command(visible_alias = "show")]
     Status { id: String },
     /// List the jobs of the environment.
     List {

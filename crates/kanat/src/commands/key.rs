@@ -23,7 +23,7 @@ pub enum Command {
     Create {
         /// Name or id of the published API.
         api: String,
-        /// Label of the consumer: letters, digits, `-`, `_` and `.`.
+        /// Label of the consumer: one line of at most 64 characters.
         consumer: String,
         /// Calls per second at most [default: no limit].
         #[arg(long)]

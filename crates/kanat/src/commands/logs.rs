@@ -6,6 +6,7 @@ use anyhow::Result;
 use super::message::{FAILED, OfFlow, listed};
 use super::{Query, Session, query, since};
 use crate::client::events::Messages;
+use crate::client::name::FLOW;
 use crate::output::{self, Format, Json};
 
 /// Arguments of `kanat logs`.
@@ -26,15 +27,21 @@ pub struct Logs {
     /// `2d`.
     #[arg(long, value_parser = since::parse)]
     since: Option<String>,
+    /// Looks into payload, id and error.
+    #[arg(long, conflicts_with = "follow")]
+    search: Option<String>,
     /// How many of the latest messages to begin with.
-    #[arg(short = 'n', long, default_value_t = 20)]
+    #[arg(short = 'n', long, visible_alias = "limit", default_value_t = 20)]
     lines: u32,
 }
 
 impl Logs {
     pub async fn run(self, session: &Session) -> Result<()> {
         let flow_id = self.of.id(session).await?;
-        let query = query([("flowId", Some(flow_id)), ("status", self.status.clone())]);
+        let query = query([
+            ("flowId", Some(flow_id.clone())),
+            ("status", self.status.clone()),
+        ]);
         // Opened before the list is asked for, so that nothing falls between the two.
         let stream = match self.follow {
             true => Some(Messages::open(&session.client, query.clone(), None).await?),
@@ -43,6 +50,12 @@ impl Logs {
         let (latest, has_older) = self.latest(session, query).await?;
         for message in latest.iter().rev() {
             self.print(session.format, message)?;
+        }
+        if latest.is_empty() && !self.follow {
+            session.done("none")?;
+        }
+        if self.of.name().is_some() {
+            hint_poll(session, &flow_id).await?;
         }
         if has_older {
             session.hint(&format!(
@@ -68,7 +81,10 @@ impl Logs {
 
     /// The latest messages, newest first, and whether there are older ones.
     async fn latest(&self, session: &Session, mut filter: Query) -> Result<(Vec<Json>, bool)> {
-        filter.extend(query([("since", self.since.clone())]));
+        filter.extend(query([
+            ("since", self.since.clone()),
+            ("search", self.search.clone()),
+        ]));
         if self.failed {
             filter.extend(FAILED.map(|status| ("status", status.to_owned())));
         }
@@ -98,6 +114,22 @@ impl Logs {
             Format::Yaml => output::line(&format!("---\n{}", output::yaml::write(message))),
         }
     }
+}
+
+/// Tells a person when the last poll of a flow failed: it made no message that says so.
+async fn hint_poll(session: &Session, flow_id: &str) -> Result<()> {
+    if session.format != Format::Table {
+        return Ok(());
+    }
+    let flow = session.client.get(&FLOW.at(flow_id), &[]).await?;
+    if flow.has("lastError") {
+        session.hint(&format!(
+            "the last poll failed at {}: {}",
+            flow.text("lastError.at"),
+            flow.text("lastError.message")
+        ));
+    }
+    Ok(())
 }
 
 fn line(message: &Json, flow: Option<String>) -> String {

@@ -130,6 +130,12 @@ impl Command {
                 let path = format!("/messages/{}", segment(&message));
                 let answer = session.client.get(&path, &[]).await?;
                 session.print(&answer, show::whole)?;
+                let mut trace = answer.list("trace").iter();
+                if trace.any(|record| record.has("request.body")) {
+                    session.hint(&format!(
+                        "`kanat message show {message} -o json` has headers and bodies of the calls"
+                    ));
+                }
                 if answer.text("status") == "received" && answer.has("orderingKey") {
                     session.hint(&format!(
                         "messages of one ordering key go one after another: `kanat message list \

@@ -21,7 +21,7 @@ pub fn parse(text: &str) -> Result<String, String> {
     at(text, Timestamp::now())
 }
 
-/// Reads `1h` as the instant in an hour, and leaves an instant as it is.
+/// Reads `1h` as the instant in an hour, and a date as its midnight in UTC.
 ///
 /// # Errors
 ///
@@ -33,11 +33,20 @@ pub fn parse_ahead(text: &str) -> Result<String, String> {
 fn ahead(text: &str, now: Timestamp) -> Result<String, String> {
     let instant = at(text, now)?;
     if instant == text {
-        return Ok(instant);
+        let whole = completed(text).map(|instant| instant.to_string());
+        return Ok(whole.unwrap_or(instant));
     }
     let ago = Timestamp::parse(&instant).map(|before| now.since(before));
     ago.map(|ago| now.after(ago).to_string())
         .ok_or_else(|| format!("{text:?} is too long"))
+}
+
+/// Returns an instant whose text may lack the offset, which is that of UTC then, or the time, which
+/// is the day's begin.
+fn completed(text: &str) -> Option<Timestamp> {
+    ["", "Z", "T00:00Z"]
+        .iter()
+        .find_map(|rest| Timestamp::parse(&format!("{text}{rest}")))
 }
 
 fn at(text: &str, now: Timestamp) -> Result<String, String> {
@@ -50,11 +59,7 @@ fn at(text: &str, now: Timestamp) -> Result<String, String> {
     let Some((number, seconds)) =
         unit.filter(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit()))
     else {
-        // Without an offset it is UTC, and without a time the day's begin.
-        let is_instant = ["", "Z", "T00:00Z"]
-            .iter()
-            .any(|rest| Timestamp::parse(&format!("{text}{rest}")).is_some());
-        return is_instant.then(|| text.to_owned()).ok_or_else(|| {
+        return completed(text).map(|_| text.to_owned()).ok_or_else(|| {
             "expected a time such as `1h`, `30m` or `2d`, or an instant such as \
              2026-01-31T12:00:00Z"
                 .to_owned()
@@ -81,7 +86,11 @@ mod tests {
         assert_eq!(ahead("1h", now).unwrap(), "2026-01-31T13:00:00.000Z");
         assert_eq!(
             ahead("2026-03-01T00:00:00Z", now).unwrap(),
-            "2026-03-01T00:00:00Z"
+            "2026-03-01T00:00:00.000Z"
+        );
+        assert_eq!(
+            ahead("2026-11-27", now).unwrap(),
+            "2026-11-27T00:00:00.000Z"
         );
         assert_eq!(read("90s").unwrap(), "2026-01-31T11:58:30.000Z");
         assert_eq!(read("2d").unwrap(), "2026-01-29T12:00:00.000Z");

@@ -343,6 +343,9 @@ fn keys_environments_and_nodes_are_managed() {
         "--expires",
         "1h",
     ]);
+    service.run(&["api-key", "create", "later", "--expires", "2099-11-27"]);
+    let keys = service.run(&["api-key", "list"]);
+    assert!(keys.contains("2099-11-27T00:00:00.000Z"), "{keys}");
     service.run(&["api-key", "revoke", "ci", "--yes"]);
     service.fail(&["whoami", "--api-key", key.trim()]);
     let (_, said) = service.fail(&["api-key", "revoke", "c1", "--yes"]);
@@ -388,6 +391,11 @@ fn a_slip_in_a_name_is_answered_with_the_nearest() {
     service.run(&["flow", "create", &example("flows/stock-count.yaml")]);
     let (_, said) = service.fail(&["flow", "show", "stok-count"]);
     assert!(said.contains("did you mean \"stock-count\""), "{said}");
+    let (_, said) = service.fail(&["flow", "show", "stock-count", "--env", "staging"]);
+    assert!(
+        said.contains("environment \"development\" has one"),
+        "{said}"
+    );
     let (_, said) = service.fail(&["connector", "catalog", "slak"]);
     assert!(said.contains("did you mean \"slack\""), "{said}");
 }

@@ -123,9 +123,18 @@ fn definitions_of_a_folder_are_applied() {
         "flows/b.yml",
         &good.replacen("stock-count", "stock-again", 1),
     );
+    std::fs::create_dir(service.folder.path().join("flows/stock")).unwrap();
+    service.file(
+        "flows/stock/c.yaml",
+        &good.replacen("stock-count", "stock-deep", 1),
+    );
     service.file("flows/notes.txt", "no definition");
     let applied = service.run(&["flow", "apply", "flows"]);
-    assert_eq!(applied.lines().count(), 2, "{applied}");
+    assert_eq!(applied.lines().count(), 3, "{applied}");
+    assert!(
+        applied.ends_with("flow stock-deep is created (active, version 1)\n"),
+        "{applied}"
+    );
     assert!(
         applied.starts_with("flow stock-count is created (active, version 1)\n"),
         "{applied}"

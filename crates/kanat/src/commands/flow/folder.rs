@@ -1,33 +1,45 @@
-//! The definitions that a path names: one file, or those of a folder.
+//! The definitions that a path names: one file, or those of a folder and its subfolders.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
 use crate::exit::usage;
 
-/// The file `path`, or the `.yaml` and `.yml` files of the folder, in order of their names.
+/// The file `path`, or the `.yaml` and `.yml` files of the folder and its subfolders, in order of
+/// their paths. Hidden folders and links to folders are passed over.
 pub fn files(path: &str) -> Result<Vec<String>> {
     if !Path::new(path).is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let unreadable = |error| usage(format!("cannot read {path}: {error}"));
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(path).map_err(unreadable)? {
-        let file = entry.map_err(unreadable)?.path();
-        if file.is_file()
-            && file
-                .extension()
-                .is_some_and(|end| end == "yaml" || end == "yml")
-        {
-            files.push(file.display().to_string());
+    let mut folders = vec![PathBuf::from(path)];
+    while let Some(folder) = folders.pop() {
+        let unreadable = |error| usage(format!("cannot read {}: {error}", folder.display()));
+        for entry in std::fs::read_dir(&folder).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            let found = entry.path();
+            if entry.file_type().map_err(unreadable)?.is_dir() {
+                let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+                folders.extend((!is_hidden).then_some(found));
+            } else if found.is_file() && is_definition(&found) {
+                files.push(found);
+            }
         }
     }
-    files.sort();
     if files.is_empty() {
         return Err(usage(format!("{path} has no .yaml or .yml file")));
     }
-    Ok(files)
+    files.sort();
+    Ok(files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect())
+}
+
+fn is_definition(file: &Path) -> bool {
+    file.extension()
+        .is_some_and(|end| end == "yaml" || end == "yml")
 }
 
 #[cfg(test)]
@@ -43,6 +55,12 @@ mod tests {
             std::fs::write(at(name), "").unwrap();
         }
         assert_eq!(files(&at("")).unwrap(), [at("a.yml"), at("b.yaml")]);
+        for sub in ["a", "a/deep", ".git"] {
+            std::fs::create_dir(at(sub)).unwrap();
+            std::fs::write(at(&format!("{sub}/c.yaml")), "").unwrap();
+        }
+        let paths = ["a/c.yaml", "a/deep/c.yaml", "a.yml", "b.yaml"];
+        assert_eq!(files(&at("")).unwrap(), paths.map(at));
         assert_eq!(
             files("missing.yaml").unwrap(),
             ["missing.yaml"],

@@ -58,6 +58,9 @@ impl Test {
             session.hint("a test does not check who sends: source.verify is left out");
         }
         match answer.list("errors").len() {
+            0 if lacks_output(&answer) => Err(failure(
+                "the test could not make the output: give the outputs of steps with --steps FILE",
+            )),
             0 => Ok(()),
             errors => Err(failure(format!(
                 "the test found {}",
@@ -119,6 +122,12 @@ fn pairs(flag: &str, texts: &[String], between: char) -> Result<Vec<(String, Str
         Ok((name.trim().to_owned(), value.to_owned()))
     };
     texts.iter().map(pair).collect()
+}
+
+/// Returns whether the payload passes the condition, and the output needs what the test does not
+/// know.
+fn lacks_output(answer: &Json) -> bool {
+    answer.text("matched") != "false" && !answer.has("output") && answer.list("errors").is_empty()
 }
 
 /// The output, which is all that a file or another program is given.
@@ -206,6 +215,16 @@ mod tests {
             shown.contains("target: POST http://erp/in\n  note: the output of step \"open\""),
             "{shown}"
         );
+    }
+
+    #[test]
+    fn an_output_that_could_not_be_made_is_no_success() {
+        let answer = |text: &str| Json::parse(text).unwrap();
+        assert!(lacks_output(&answer(r#"{"matched":true,"errors":[]}"#)));
+        let filtered = answer(r#"{"matched":false,"errors":[]}"#);
+        assert!(!lacks_output(&filtered), "nothing was to be made");
+        let made = answer(r#"{"matched":true,"errors":[],"output":{}}"#);
+        assert!(!lacks_output(&made));
     }
 
     #[test]

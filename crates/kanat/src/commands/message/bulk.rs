@@ -76,10 +76,15 @@ impl Selection {
         let until = cutoff(self.filter.until.as_deref(), Timestamp::now());
         filter.retain(|(name, _)| *name != "until");
         filter.push(("until", until));
-        let found = match self.messages.is_empty() {
+        let (total, ids) = match self.messages.is_empty() {
             true => self.find(session, verb, &flow_id, &filter).await?,
-            false => count_with_ids(self.messages.len(), &self.messages),
+            false => (self.messages.len(), self.messages.clone()),
         };
+        if total == 0 {
+            let none = |_: &Json| format!("nothing matches: {} of 0 messages", verb.as_str());
+            return session.print(&json!({ "count": 0 }).into(), none);
+        }
+        let found = count_with_ids(total, &ids);
         let what = format!("{found} of {flow} {}", verb.announced());
         verb.consent(self.consent, &what)?;
         let mut body = json!({ "flowId": flow_id });
@@ -101,7 +106,7 @@ impl Selection {
         Ok(())
     }
 
-    /// The number of messages that the filter finds, with the first of their ids. Only dead letters
+    /// The number of messages that the filter finds, and the first of their ids. Only dead letters
     /// can be tried again.
     async fn find(
         &self,
@@ -109,7 +114,7 @@ impl Selection {
         verb: Verb,
         flow_id: &str,
         filter: &Query,
-    ) -> Result<String> {
+    ) -> Result<(usize, Vec<String>)> {
         let mut query = vec![
             ("flowId", flow_id.to_owned()),
             ("limit", SHOWN_IDS.to_string()),
@@ -122,7 +127,7 @@ impl Selection {
         let ids = answer.list("data").iter();
         let ids: Vec<String> = ids.map(|message| message.text("id")).collect();
         let total = answer.text("pagination.total").parse();
-        Ok(count_with_ids(total.unwrap_or(ids.len()), &ids))
+        Ok((total.unwrap_or(ids.len()), ids))
     }
 
     async fn send_each(self, session: &Session, verb: Verb) -> Result<()> {
@@ -184,7 +189,6 @@ pub fn count_with_ids(total: usize, ids: &[String]) -> String {
     let more = if total > first.len() { ", ..." } else { "" };
     let first = first.join(", ");
     match total {
-        0 => "no message".to_owned(),
         1 => format!("1 message ({first})"),
         _ => format!("{total} messages ({first}{more})"),
     }
@@ -207,7 +211,6 @@ mod tests {
     #[test]
     fn the_announcement_names_three_ids() {
         let ids = ["a", "b", "c", "d"].map(str::to_owned);
-        assert_eq!(count_with_ids(0, &[]), "no message");
         assert_eq!(count_with_ids(1, &ids[..1]), "1 message (a)");
         assert_eq!(count_with_ids(3, &ids[..3]), "3 messages (a, b, c)");
         assert_eq!(count_with_ids(4, &ids), "4 messages (a, b, c, ...)");
