@@ -1,5 +1,9 @@
 //! The command line as a whole: the table of contents of the binary.
 
+pub mod misuse;
+#[cfg(test)]
+mod tests;
+
 use clap::{Args, Parser, Subcommand};
 use kanat_model::Secret;
 
@@ -89,15 +93,4 @@ impl Command {
 #[expect(clippy::unnecessary_wraps, reason = "the form of a clap value parser")]
 pub fn secret(text: &str) -> Result<Secret<String>, std::convert::Infallible> {
     Ok(Secret::new(text.to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory;
-
-    #[test]
-    fn the_command_line_is_well_formed() {
-        Cli::command().debug_assert();
-    }
 }

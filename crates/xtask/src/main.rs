@@ -4,6 +4,7 @@
 mod bench;
 mod catalog;
 mod command;
+mod commands;
 mod deny;
 mod dist;
 mod full;
@@ -29,6 +30,7 @@ usage: cargo xtask <task>
   lint               formatting, tidy, clippy, licences and sources, docs: all without a warning
   tidy               the rules of the tree that no other tool knows
   permissions        write docs/permissions.md from the options of the methods in proto/
+  commands           write the list of commands in docs/CLI.md from their definitions
   words [--list] [FOLDER]
                      figures of how the code reads: comments, names, layout, size (of another
                      folder: FOLDER); --list prints each comment and name that they count
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         "lint" => lint::run(),
         "tidy" => tidy::run(),
         "permissions" => permissions::run(),
+        "commands" => commands::run(),
         "words" => words::run(rest),
         "soak" => soak::run(rest),
         "full" => full::run(rest),

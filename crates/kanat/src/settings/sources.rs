@@ -12,6 +12,7 @@ use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use super::{Problems, environment};
 use crate::cli::Cli;
+use crate::cli::misuse::{self, NO_DIGIT, WHOLE_NUMBER};
 
 /// Parsed command line and environment, without the file.
 #[derive(Default)]
@@ -33,7 +34,7 @@ impl Sources {
             without_wrong_values(Cli::command(), |name| std::env::var_os(name));
         let matches = command
             .try_get_matches_from_mut(std::env::args_os())
-            .unwrap_or_else(|error| of_flag(error, &mut command).exit());
+            .unwrap_or_else(|error| misuse::explained(error, &command).exit());
         let cli = Cli::from_arg_matches(&matches)
             .unwrap_or_else(|error| error.format(&mut command).exit());
         (cli, Self::of(&command, &matches, faults))
@@ -142,27 +143,6 @@ fn problem(argument: &Arg, value: impl Fn(&str) -> Option<OsString>) -> Option<S
         .arg(argument.clone().env(None::<&'static str>));
     let error = alone.try_get_matches_from([flag]).err()?;
     Some(format!("{name}: {}", reason(argument, &value, &error)))
-}
-
-/// The standard library's text for a number that is none.
-const NO_DIGIT: &str = "invalid digit found in string";
-
-const WHOLE_NUMBER: &str = "expected a whole number that is not negative";
-
-/// Returns the error of a command line, with the number that a flag takes named where its value is
-/// none.
-fn of_flag(error: clap::Error, command: &mut Command) -> clap::Error {
-    match (
-        error.source(),
-        error.get(ContextKind::InvalidArg),
-        error.get(ContextKind::InvalidValue),
-    ) {
-        (Some(source), Some(flag), Some(value)) if source.to_string() == NO_DIGIT => command.error(
-            error.kind(),
-            format!("invalid value '{value}' for '{flag}': {WHOLE_NUMBER}"),
-        ),
-        _ => error,
-    }
 }
 
 /// Returns why a value cannot be read. A secret is not repeated.

@@ -1,0 +1,151 @@
+//! Errors of a command line that is wrong, with what the command takes.
+
+use std::error::Error as _;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, Error};
+
+/// The standard library's text for a number that is none.
+pub const NO_DIGIT: &str = "invalid digit found in string";
+
+pub const WHOLE_NUMBER: &str = "expected a whole number that is not negative";
+
+/// Number of flags that an error names; a command with more refers to its help.
+const MAX_NAMED: usize = 16;
+
+/// Returns the error with the flags or the subcommands that the command takes where one is wrong,
+/// and with the number that a flag takes where its value is none.
+pub fn explained(mut error: Error, command: &Command) -> Error {
+    match error.kind() {
+        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand => {
+            // A value that begins with a dash, which clap takes a wrong flag for, is never meant.
+            error.remove(ContextKind::Suggested);
+            if let Some(tip) = taken(&error, command) {
+                let tips = ContextValue::StyledStrs(vec![tip.into()]);
+                error.insert(ContextKind::Suggested, tips);
+            }
+            error
+        }
+        _ => of_number(error, command),
+    }
+}
+
+/// Returns what the called command takes in the place of what is wrong.
+fn taken(error: &Error, command: &Command) -> Option<String> {
+    let (path, command) = called(error, command)?;
+    let names: Vec<String> = match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let subcommands = command.get_subcommands();
+            let shown = subcommands
+                .filter(|command| !command.is_hide_set() && command.get_name() != "help");
+            shown.map(|command| command.get_name().to_owned()).collect()
+        }
+        _ => {
+            let own = command.get_arguments().filter(|argument| {
+                !argument.is_global_set() && !argument.is_hide_set() && argument.get_id() != "help"
+            });
+            let flags = own.filter_map(clap::Arg::get_long);
+            flags.map(|long| format!("--{long}")).collect()
+        }
+    };
+    match names.len() {
+        0 => Some(format!("`{path} --help` shows what it takes")),
+        1..=MAX_NAMED => Some(format!("`{path}` takes {}", names.join(", "))),
+        _ if command.has_subcommands() => Some(format!("`{path} --help` lists the commands")),
+        _ => Some(format!("`{path} --help` lists its flags")),
+    }
+}
+
+/// Returns the command that an error is of, by its usage, and its path.
+fn called<'c>(error: &Error, command: &'c Command) -> Option<(String, &'c Command)> {
+    let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) else {
+        return None;
+    };
+    let usage = usage.to_string();
+    let mut words = usage.split_whitespace();
+    words.find(|word| *word == command.get_name())?;
+    let mut path = command.get_name().to_owned();
+    let mut found = command;
+    for word in words {
+        let Some(next) = found.find_subcommand(word) else {
+            break;
+        };
+        path = format!("{path} {word}");
+        found = next;
+    }
+    Some((path, found))
+}
+
+/// Returns the error of a value that is no number, with what is expected.
+fn of_number(error: Error, command: &Command) -> Error {
+    match (
+        error.source(),
+        error.get(ContextKind::InvalidArg),
+        error.get(ContextKind::InvalidValue),
+    ) {
+        (Some(source), Some(flag), Some(value)) if source.to_string() == NO_DIGIT => {
+            let message = format!(
+                "invalid value '{value}' for '{flag}': {WHOLE_NUMBER}\n\nFor more information, \
+                 try '--help'.\n"
+            );
+            Error::raw(error.kind(), message).with_cmd(command)
+        }
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    /// Returns what a wrong command line is answered with.
+    fn told(arguments: &str) -> String {
+        let mut command = Cli::command();
+        let error = command
+            .try_get_matches_from_mut(arguments.split(' '))
+            .unwrap_err();
+        explained(error, &command).to_string()
+    }
+
+    #[test]
+    fn a_wrong_flag_is_answered_with_those_there_are() {
+        let told = told("kanat schedule update nightly --expression x");
+        assert!(told.contains("'--expression'"), "{told}");
+        assert!(
+            told.contains("tip: `kanat schedule update` takes --cron, --timezone"),
+            "{told}"
+        );
+        assert!(!told.contains("as a value"), "{told}");
+    }
+
+    #[test]
+    fn a_slip_in_a_flag_still_names_the_near_one() {
+        let told = told("kanat --env staging flow list --serach x");
+        assert!(told.contains("'--search'"), "{told}");
+        assert!(told.contains("`kanat flow list` takes --status"), "{told}");
+    }
+
+    #[test]
+    fn a_wrong_subcommand_is_answered_with_those_there_are() {
+        let told = told("kanat lookup unset colours red");
+        assert!(told.contains("`kanat lookup` takes create, list"), "{told}");
+        assert!(told.contains("remove"), "{told}");
+    }
+
+    #[test]
+    fn a_number_that_is_none_is_told_without_the_usage_of_another_command() {
+        let told = told("kanat key create tax acme --daily 60x");
+        assert!(
+            told.starts_with("error: invalid value '60x' for '--daily <DAILY>': expected a whole"),
+            "{told}"
+        );
+        assert!(!told.contains("Usage: kanat [OPTIONS] <COMMAND>"), "{told}");
+        assert!(
+            told.ends_with("\n\nFor more information, try '--help'.\n"),
+            "{told}"
+        );
+    }
+}

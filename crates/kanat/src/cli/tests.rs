@@ -1,0 +1,127 @@
+//! The command line is well formed, and docs/CLI.md lists its commands.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use clap::{Arg, Command, CommandFactory};
+
+use super::*;
+
+/// Heading of the part of the page that is made from the definitions of the commands. It ends the
+/// page.
+const HEADING: &str = "## Commands\n";
+
+const INTRODUCTION: &str = "
+This part is made from the definitions of the commands by `cargo xtask commands`. `kanat COMMAND --help` explains the flags. Every
+command also takes `--help` and the [options of all commands](#options-of-all-commands).
+";
+
+/// Number of flags from which on a command is one whose flags are settings.
+const SETTINGS: usize = 30;
+
+#[test]
+fn the_command_line_is_well_formed() {
+    Cli::command().debug_assert();
+}
+
+/// With `UPDATE_PAGES` set, the page is written instead.
+#[test]
+fn the_page_has_every_command_with_its_flags() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/CLI.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (start, _) = page.split_once(HEADING).expect("the page has its heading");
+    let expected = format!("{start}{HEADING}{INTRODUCTION}{}", commands());
+    if std::env::var_os("UPDATE_PAGES").is_some() {
+        std::fs::write(&path, expected).unwrap();
+    } else {
+        assert_eq!(page, expected, "run `cargo xtask commands`");
+    }
+}
+
+/// Returns the list of all commands.
+fn commands() -> String {
+    let mut command = Cli::command();
+    command.build();
+    let mut page = String::new();
+    let alone = |command: &&Command| !command.has_subcommands();
+    page += "\n### Single commands\n\n";
+    for command in shown(&command).filter(alone) {
+        page += &line(&format!("kanat {}", command.get_name()), command);
+    }
+    for noun in shown(&command).filter(|command| command.has_subcommands()) {
+        let path = format!("kanat {}", noun.get_name());
+        let aliases = noun.get_visible_aliases();
+        let aliases: String = aliases
+            .map(|alias| format!(" or `kanat {alias}`"))
+            .collect();
+        let _ = write!(page, "\n### `{path}`{aliases}\n\n{}\n\n", about(noun));
+        for command in shown(noun) {
+            page += &line(&format!("{path} {}", command.get_name()), command);
+        }
+    }
+    page
+}
+
+fn shown(command: &Command) -> impl Iterator<Item = &Command> {
+    command
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set() && command.get_name() != "help")
+}
+
+/// Returns the first sentences of a command's help in one line.
+fn about(command: &Command) -> String {
+    let about = command.get_about().map(ToString::to_string);
+    let about = about.expect("a command says what it does");
+    let about = about.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("{}.", about.trim_end_matches('.'))
+}
+
+/// Returns the line of a command: its arguments, what it does, its flags.
+fn line(path: &str, command: &Command) -> String {
+    let mut head = path.to_owned();
+    for argument in command.get_positionals() {
+        let _ = write!(head, " {}", placeholder(argument));
+    }
+    let own = command.get_arguments().filter(|argument| {
+        let is_own = !argument.is_global_set() && argument.get_id() != "help";
+        is_own && !argument.is_hide_set() && !argument.is_positional()
+    });
+    let flags: Vec<String> = own.map(flag).collect();
+    let flags = match flags.len() {
+        0 => String::new(),
+        1..SETTINGS => format!(" Flags: {}.", flags.join(", ")),
+        _ => " Its flags are [settings](OPERATIONS.md#settings).".to_owned(),
+    };
+    let aliases = command.get_visible_aliases();
+    let aliases: String = aliases.map(|alias| format!(" (or `{alias}`)")).collect();
+    format!("- `{head}`{aliases}: {}{flags}\n", about(command))
+}
+
+/// Returns an argument without a flag, in brackets where it may be left out.
+fn placeholder(argument: &Arg) -> String {
+    let name = argument.get_id().as_str().to_uppercase();
+    let ends = argument.get_num_args().map(|range| range.max_values());
+    let more = if ends.is_some_and(|most| most > 1) {
+        "..."
+    } else {
+        ""
+    };
+    match argument.is_required_set() {
+        true => format!("{name}{more}"),
+        false => format!("[{name}]{more}"),
+    }
+}
+
+fn flag(argument: &Arg) -> String {
+    let long = argument.get_long().expect("a flag has a long name");
+    let short = argument.get_short().map(|short| format!("-{short}, "));
+    let others = argument.get_visible_aliases().unwrap_or_default();
+    let others = others.iter().map(|alias| format!("--{alias}, "));
+    let names = short.into_iter().chain(others).collect::<String>();
+    let value = match argument.get_action().takes_values() {
+        true => argument.get_value_names().unwrap_or_default(),
+        false => &[],
+    };
+    let value: String = value.iter().map(|name| format!(" {name}")).collect();
+    format!("`{names}--{long}{value}`")
+}
