@@ -12,6 +12,7 @@ mod language {
     mod mappings;
     mod numbers;
     mod paths;
+    mod rows;
     mod templates;
     mod text;
 }
