@@ -78,6 +78,12 @@ impl Answer {
             .any(|references| references.roots.contains(&Root::Target))
     }
 
+    /// Returns whether an expression reads `response`, which has the headers of the answer.
+    pub fn reads_response(&self) -> bool {
+        self.references()
+            .any(|references| references.roots.contains(&Root::Response))
+    }
+
     fn references(&self) -> impl Iterator<Item = &References> {
         let body = match &self.body {
             None => None,

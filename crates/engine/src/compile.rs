@@ -149,6 +149,7 @@ fn field_value(place: &str, field: &v1::Field) -> Result<FieldValue, CompileErro
         Some(field::Value::Template(text)) => template(place, text).map(FieldValue::Template),
         Some(field::Value::Each(each)) => Ok(FieldValue::Each {
             list: expression(&format!("{place}.each"), &each.list)?,
+            filter: optional_expression(&format!("{place}.where"), &each.r#where)?,
             map: Box::new(mapping(
                 &format!("{place}.map"),
                 each.map.as_ref().unwrap_or(&v1::Mapping::default()),

@@ -1,6 +1,8 @@
 //! Value of `trigger` in expressions: headers, query, method and time of the request. Credentials
 //! are masked in the stored form; a run that reads them has another form.
 
+use std::borrow::Cow;
+
 use http::{HeaderMap, HeaderName, Method};
 use kanat_catalog::MASK;
 use kanat_catalog::instance::SHORTEST_MASKED;
@@ -126,18 +128,35 @@ fn write_headers(received: &InboundRequest<'_>, credentials: Credentials, out: &
             write_string(MASK, out);
             continue;
         }
-        let mut values = received.headers.get_all(name).iter();
-        let first = values
-            .next()
-            .map(|value| text(value.as_bytes()))
-            .unwrap_or_default();
-        write_string(
-            &values.fold(first, |joined, value| {
-                (joined.into_owned() + ", " + &text(value.as_bytes())).into()
-            }),
-            out,
-        );
+        write_string(&header_text(received.headers, name), out);
     }
+}
+
+/// Returns the values of a header with commas between them.
+fn header_text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Cow<'h, str> {
+    let mut values = headers.get_all(name).iter();
+    let first = values
+        .next()
+        .map(|value| text(value.as_bytes()))
+        .unwrap_or_default();
+    values.fold(first, |joined, value| {
+        (joined.into_owned() + ", " + &text(value.as_bytes())).into()
+    })
+}
+
+/// Returns headers as a JSON object of texts.
+pub fn headers_document(headers: &HeaderMap) -> Vec<u8> {
+    let mut out = b"{".to_vec();
+    for (at, name) in headers.keys().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write_string(name.as_str(), &mut out);
+        out.push(b':');
+        write_string(&header_text(headers, name), &mut out);
+    }
+    out.push(b'}');
+    out
 }
 
 fn write_query(received: &InboundRequest<'_>, credentials: Credentials, out: &mut Vec<u8>) {
@@ -192,7 +211,7 @@ fn token_place(verify: Option<&Verify>) -> Option<&Verify> {
 }
 
 /// Decodes a header value: UTF-8, else Latin-1.
-fn text(value: &[u8]) -> std::borrow::Cow<'_, str> {
+fn text(value: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(value) {
         Ok(text) => text.into(),
         Err(_) => value

@@ -46,6 +46,7 @@ fn mapping() -> impl Strategy<Value = Mapping> {
                 .collect();
             Some(field::Value::Each(Each {
                 list,
+                r#where: String::new(),
                 map: Some(Mapping { fields }),
             }))
         })

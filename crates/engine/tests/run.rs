@@ -136,6 +136,7 @@ fn maps_an_order() {
     ]);
     let each = Each {
         list: "source.lines".to_owned(),
+        r#where: String::new(),
         map: Some(mapping(&[("sku", "item.sku | uppercase")])),
     };
     fields.fields.push(Field {

@@ -261,11 +261,12 @@ pub(crate) fn compiled_mapping(fields: &[Field]) -> plan::Mapping {
             FieldValue::Template(template) => {
                 plan::field::Value::Template(template.text().to_owned())
             }
-            FieldValue::Each { list, map } => {
+            FieldValue::Each { list, filter, map } => {
                 let list = list.text().trim().to_owned();
                 plan::field::Value::Each(plan::Each {
                     list,
                     map: Some(compiled_mapping(map)),
+                    r#where: text(filter.as_ref()),
                 })
             }
         };

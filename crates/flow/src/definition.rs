@@ -85,6 +85,7 @@ impl Definition {
 pub(crate) enum ReferenceKind {
     Table,
     Adapter,
+    Variable,
 }
 
 /// A name of something outside the definition, and where it stands.
@@ -315,6 +316,8 @@ pub enum FieldValue {
     Each {
         /// The list.
         list: Expression,
+        /// Condition of the items that are mapped.
+        filter: Option<Expression>,
         /// Fields of each item of the output.
         map: Vec<Field>,
     },

@@ -73,6 +73,14 @@ pub(crate) fn reference(
         ReferenceKind::Table if names.table(&named.name) => None,
         ReferenceKind::Table => Some(missing(named, "lookup table", &names.table_names())),
         ReferenceKind::Adapter => adapter(named, names).err(),
+        ReferenceKind::Variable => {
+            let message = format!(
+                "found the variable {}, which the environment does not have; set it among the \
+                 `variables` of the environment",
+                quoted(&named.name)
+            );
+            Some(warning(named, message))
+        }
     }
 }
 

@@ -206,7 +206,11 @@ fn field(field: &plan::Field) -> Json {
             let map = each.map.as_ref().and_then(mapping);
             (
                 "each",
-                Some(object([("list", text(&each.list)), ("map", map)])),
+                Some(object([
+                    ("list", text(&each.list)),
+                    ("where", text(&each.r#where)),
+                    ("map", map),
+                ])),
             )
         }
         None => ("expression", None),

@@ -3,11 +3,13 @@
 //! The tree is bounded: so much text, so deep, so many nodes, aliases counted as often as they are
 //! used.
 
+mod anchors;
 mod compose;
 mod json;
 mod scalar;
 mod syntax;
 
+pub(crate) use anchors::{Anchor, locate};
 pub(crate) use compose::read;
 
 use crate::diagnostic::Position;
@@ -55,8 +57,8 @@ pub(crate) struct Number {
 #[derive(Debug, Clone)]
 pub(crate) struct Text {
     pub(crate) text: String,
-    /// Position of its first character; known when it is written on one line and without escapes.
-    pub(crate) start: Option<Position>,
+    /// Places of its characters in the file; none when it did not come from YAML.
+    pub(crate) anchors: Vec<Anchor>,
     /// The bytes in which it is written, quotes and all; `None` when it did not come from YAML.
     pub(crate) written: Option<std::ops::Range<usize>>,
 }

@@ -2,13 +2,15 @@
 
 use std::cmp::Ordering;
 
-use kanat_model::{Mask, Timestamp};
+use kanat_model::Timestamp;
 
-use crate::effort::{CALL, Effort, NODE, reading};
-use crate::node::{Call, Node, Operand, Operator};
-use crate::path::{self, Path};
+use crate::effort::{CALL, Effort, reading};
+use crate::environment::Environment;
+use crate::node::{Arithmetic, Branches, Call, Node, Operator};
+use crate::path;
 use crate::references::{References, Root};
-use crate::scope::{Adapters, Scope, Tables};
+use crate::scope::Scope;
+use crate::transform::{BoundedList, arithmetic, negative};
 use crate::value::{Value, equal, order};
 use crate::{EvaluationError, json, parse};
 
@@ -18,27 +20,6 @@ pub(crate) struct CompiledExpression {
     pub text: String,
     pub node: Node,
     pub references: References,
-}
-
-/// Documents of the roots, as text, and the services that an expression may use.
-#[derive(Clone)]
-pub(crate) struct Environment<'s> {
-    pub source: &'s str,
-    trigger: &'s str,
-    steps: &'s str,
-    target: &'s str,
-    instance: &'s str,
-    state: &'s str,
-    /// The item of the innermost `each`; empty outside.
-    item: &'s str,
-    /// Values that a mapping's plans found in `source` and in `item`, by slot.
-    pub source_slots: &'s [Option<&'s str>],
-    item_slots: &'s [Option<&'s str>],
-    pub now: Timestamp,
-    pub tables: &'s dyn Tables,
-    pub adapters: &'s dyn Adapters,
-    mask: &'s Mask,
-    pub effort: &'s Effort,
 }
 
 impl CompiledExpression {
@@ -101,106 +82,6 @@ impl CompiledExpression {
     }
 }
 
-impl<'s> Environment<'s> {
-    pub fn new(scope: &Scope<'s>) -> Self {
-        // A document that is not UTF-8 has not been checked, and counts as absent.
-        let text = |bytes: &'s [u8]| std::str::from_utf8(bytes).unwrap_or_default();
-        Self {
-            source: text(scope.source),
-            trigger: text(scope.trigger),
-            steps: text(scope.steps),
-            target: text(scope.target),
-            instance: text(scope.instance),
-            state: text(scope.state),
-            item: "",
-            source_slots: &[],
-            item_slots: &[],
-            now: scope.now,
-            tables: scope.tables,
-            adapters: scope.adapters,
-            mask: scope.mask,
-            effort: scope.effort,
-        }
-    }
-
-    /// Returns the environment for an item of a list, with the values that a plan found in it.
-    pub fn of_item<'i>(&self, item: &'i str, item_slots: &'i [Option<&'i str>]) -> Environment<'i>
-    where
-        's: 'i,
-    {
-        Environment {
-            item,
-            item_slots,
-            ..self.clone()
-        }
-    }
-
-    /// Returns the environment without the configuration of a connector.
-    pub fn without_instance(&self) -> Self {
-        Self {
-            instance: "",
-            ..self.clone()
-        }
-    }
-
-    /// Puts a value into an error. A secret is hidden before the value is cut, because its
-    /// beginning alone would not be recognised.
-    fn show(&self, value: &Value, error: &mut EvaluationError) {
-        error.show(&self.mask.apply(&value.to_json()));
-    }
-
-    pub fn operand(&self, operand: &'s Operand) -> Result<Value<'s>, EvaluationError> {
-        match operand {
-            Operand::Literal(literal) => Ok(literal.value()),
-            Operand::Path(path) => self.resolve(path),
-        }
-    }
-
-    /// Charges steps. Fails when none are left.
-    pub fn spend(&self, steps: u64) -> Result<(), EvaluationError> {
-        if self.effort.spend(steps) {
-            Ok(())
-        } else {
-            Err(Effort::error())
-        }
-    }
-
-    /// Returns whether a condition takes the value for true.
-    fn holds(&self, value: &Value) -> bool {
-        if let Value::Number(digits) = value {
-            self.effort.read(digits.len());
-        }
-        value.truthy()
-    }
-
-    fn resolve(&self, path: &Path) -> Result<Value<'s>, EvaluationError> {
-        let (document, slots) = match path.root {
-            Root::Source => (self.source, self.source_slots),
-            Root::Trigger => (self.trigger, &[][..]),
-            Root::Steps => (self.steps, &[][..]),
-            Root::Target => (self.target, &[][..]),
-            Root::Instance => (self.instance, &[][..]),
-            Root::Item => (self.item, self.item_slots),
-            Root::State => (self.state, &[][..]),
-        };
-        let (json, segments) = match path.slot.and_then(|slot| slots.get(slot)) {
-            Some(Some(found)) => (*found, path.split().1),
-            Some(None) => return Ok(Value::Undefined),
-            None => {
-                let json = document.trim_matches([' ', '\n', '\r', '\t']);
-                self.effort.pass(document.len() - json.len());
-                (json, path.segments.as_slice())
-            }
-        };
-        if segments.is_empty() {
-            return Ok(Value::from_json(json));
-        }
-        let found = path::follow(json, segments, self.effort);
-        self.effort.check()?;
-        Ok(found)
-    }
-}
-
 /// Steps of an identifier, which takes random bytes of the system.
 const UUID: u64 = 1000;
 
@@ -218,22 +99,25 @@ impl Call {
                 CALL
             }
         };
-        let result = self.transform.apply(value, environment)?;
+        let result = self.transform.apply(value, &self.arguments, environment)?;
         environment.spend(steps + result.size() as u64)?;
         Ok(result)
     }
 }
 
 impl Node {
-    fn evaluate<'s>(&'s self, environment: &Environment<'s>) -> Result<Value<'s>, EvaluationError> {
+    pub fn evaluate<'s>(
+        &'s self,
+        environment: &Environment<'s>,
+    ) -> Result<Value<'s>, EvaluationError> {
         // A pipe is charged by the values that pass through it.
         if !matches!(self, Self::Pipe(..)) {
-            environment.spend(NODE)?;
+            environment.effort.node()?;
         }
         match self {
             Self::Literal(literal) => Ok(literal.value()),
             Self::Path(path) => environment.resolve(path),
-            Self::Now => Ok(Value::plain(environment.now.to_string())),
+            Self::Now => Ok(Value::plain(environment.now().to_string())),
             Self::Uuid => {
                 environment.spend(UUID)?;
                 Ok(Value::plain(uuid::Uuid::now_v7().to_string()))
@@ -241,11 +125,31 @@ impl Node {
             Self::Pipe(input, calls) => {
                 let mut value = input.evaluate(environment)?;
                 for call in calls {
-                    value = call.apply(&value, environment).map_err(|mut error| {
-                        error.transform = Some(call.name);
-                        environment.show(&value, &mut error);
-                        error
-                    })?;
+                    // An error within an argument names the transform there.
+                    value = call
+                        .apply(&value, environment)
+                        .map_err(|error| of_transform(error, call.name, &value, environment))?;
+                }
+                Ok(value)
+            }
+            Self::Member(inner, segments) => {
+                let found =
+                    path::follow_value(inner.evaluate(environment)?, segments, environment.effort);
+                environment.effort.check()?;
+                Ok(found)
+            }
+            Self::List(nodes) => list(nodes, environment),
+            Self::If(branches) => branches.evaluate(environment),
+            Self::Coalesce(nodes) => coalesce(nodes, environment),
+            Self::Negative(inner) => {
+                let value = inner.evaluate(environment)?;
+                negative(&value, environment.effort)
+                    .map_err(|error| of_transform(error, "-", &value, environment))
+            }
+            Self::Arithmetic(first, others) => {
+                let mut value = first.evaluate(environment)?;
+                for (operator, node) in others {
+                    value = operator.apply(value, node, environment)?;
                 }
                 Ok(value)
             }
@@ -257,13 +161,85 @@ impl Node {
             Self::Or(nodes) => any(nodes, environment).map(Value::Bool),
             Self::Comparison(left, operator, right) => {
                 let left = left.evaluate(environment)?;
+                let held = environment.effort.hold(&left)?;
                 let right = right.evaluate(environment)?;
+                drop(held);
                 let holds = operator.holds(&left, &right, environment.effort);
                 environment.effort.check()?;
                 Ok(Value::Bool(holds))
             }
         }
     }
+}
+
+impl Branches {
+    fn evaluate<'s>(&'s self, environment: &Environment<'s>) -> Result<Value<'s>, EvaluationError> {
+        let condition = self.condition.evaluate(environment)?;
+        if environment.holds(&condition) {
+            self.then.evaluate(environment)
+        } else {
+            self.otherwise.evaluate(environment)
+        }
+    }
+}
+
+impl Arithmetic {
+    fn apply<'s>(
+        self,
+        left: Value<'s>,
+        right: &'s Node,
+        environment: &Environment<'s>,
+    ) -> Result<Value<'s>, EvaluationError> {
+        let held = environment.effort.hold(&left)?;
+        let right = right.evaluate(environment)?;
+        drop(held);
+        arithmetic(self, &left, &right, environment.effort).map_err(|(side, error)| {
+            let fault = side.of(&left, &right);
+            of_transform(error, self.sign(), fault, environment)
+        })
+    }
+}
+
+/// Names the transform or operator of an error and the value at fault, unless a transform within has
+/// done so.
+fn of_transform(
+    mut error: EvaluationError,
+    name: &'static str,
+    value: &Value,
+    environment: &Environment<'_>,
+) -> EvaluationError {
+    if error.transform.is_none() {
+        error.transform = Some(name);
+        environment.show(value, &mut error);
+    }
+    error
+}
+
+/// Makes a list of what nodes give; undefined is left out.
+fn list<'s>(
+    nodes: &'s [Node],
+    environment: &Environment<'s>,
+) -> Result<Value<'s>, EvaluationError> {
+    let mut list = BoundedList::new(environment.effort);
+    for node in nodes {
+        list.push(&node.evaluate(environment)?)?;
+    }
+    Ok(list.into_value())
+}
+
+/// Returns the first value that is there, else the last one.
+fn coalesce<'s>(
+    nodes: &'s [Node],
+    environment: &Environment<'s>,
+) -> Result<Value<'s>, EvaluationError> {
+    let mut value = Value::Undefined;
+    for node in nodes {
+        value = node.evaluate(environment)?;
+        if !value.is_missing() {
+            break;
+        }
+    }
+    Ok(value)
 }
 
 fn all<'s>(nodes: &'s [Node], environment: &Environment<'s>) -> Result<bool, EvaluationError> {
@@ -300,7 +276,7 @@ impl Operator {
 }
 
 /// Returns whether `part` is an item of a list, a key of an object, or a part of a string.
-fn contains(whole: &Value, part: &Value, effort: &Effort) -> bool {
+pub(crate) fn contains(whole: &Value, part: &Value, effort: &Effort) -> bool {
     match (whole, part) {
         (Value::List(list), _) => effort
             .items(list)

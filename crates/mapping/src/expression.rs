@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::evaluate::{CompiledExpression, Environment};
+use crate::environment::Environment;
+use crate::evaluate::CompiledExpression;
 use crate::{EvaluationError, ParseError, References, Scope, Value};
 
 /// A parsed expression. Clones share it.

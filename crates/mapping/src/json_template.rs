@@ -1,6 +1,6 @@
 //! JSON whose strings may be templates, such as a step's parameters.
 
-use crate::evaluate::Environment;
+use crate::environment::Environment;
 use crate::template::Parts;
 use crate::transform::{MAX_BYTES, too_large};
 use crate::{Effort, EvaluationError, ParseError, References, Scope, Template, Value, json};

@@ -10,17 +10,19 @@
 //! - Of equal keys in an object the last counts, as in JavaScript, Python, Go and serde: wherever a
 //!   path is followed and wherever members are listed. A document that is copied whole keeps them
 //!   all.
-//! - `and`, `or`, `not` and comparisons give booleans. A bare argument that begins like a path is
-//!   one in `default`, `concat` and as the default of `lookup`; in quotes it is text.
+//! - `and`, `or`, `not` and comparisons give booleans. An argument of `default`, `concat` and the
+//!   default of `lookup` that is a literal, a path or a bare word is read as one; everything else
+//!   there is an expression.
 //! - Everything is bounded: expressions in length (64 KiB) and nesting (64), paths in steps (64),
-//!   values and outputs in size (16 MiB), the work for one attempt of a message in all
-//!   ([`Effort`]). Nothing recurses deeper than those bounds, nothing panics.
+//!   values and outputs in size (16 MiB), lists in elements, one evaluation in what it does, reads
+//!   and holds, and the work for one attempt of a message in all ([`Effort`]). Nothing recurses deeper than those bounds, nothing panics.
 //! - Errors never show what a connector is configured with, nor what the scope masks.
 //!
-//! To add a transform: a line in `SHAPES` and an arm in `transform/build.rs`, a variant and an arm
-//! in `transform.rs`, its work in the file of its kind, and examples in `tests/language/`.
+//! To add a transform: a line in `transform/table.rs`, a variant and an arm in `transform.rs`, its
+//! work in the file of its kind, and examples in `tests/language/`.
 
 mod effort;
+mod environment;
 mod error;
 mod evaluate;
 mod expression;
@@ -42,7 +44,7 @@ pub use error::{EvaluationError, ParseError};
 pub use expression::Expression;
 pub use json_template::JsonTemplate;
 pub use mapping::{Conflict, FieldValue, Mapping};
-pub use references::{InstanceValue, Reference, References, Root, ValueForm};
+pub use references::{InstanceValue, ItemReference, Reference, References, Root, ValueForm};
 pub use scope::{AdapterError, AdapterRef, Adapters, Lookup, NoAdapters, NoTables, Scope, Tables};
 pub use template::{Escape, Template};
 pub use value::{Text, Value};

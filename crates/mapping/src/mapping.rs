@@ -28,9 +28,12 @@ pub struct Mapping {
 pub enum FieldValue {
     Expression(Expression),
     Template(Template),
-    /// A list is mapped item by item; `item` in the map's expressions is the item.
+    /// A list is mapped item by item; `item` in the map's expressions is the item, and `index` its
+    /// place in the list.
     Each {
         list: Expression,
+        /// Items for which it is false are left out.
+        filter: Option<Expression>,
         map: Box<Mapping>,
     },
 }
@@ -64,7 +67,15 @@ enum MemberValue {
     Object(Object),
     Expression(CompiledExpression),
     Template(Parts),
-    Each(CompiledExpression, Box<Mapping>),
+    Each(Box<Each>),
+}
+
+/// List that is mapped item by item.
+#[derive(Debug, Clone)]
+struct Each {
+    list: CompiledExpression,
+    filter: Option<CompiledExpression>,
+    map: Mapping,
 }
 
 impl Mapping {

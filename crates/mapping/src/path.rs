@@ -1,5 +1,7 @@
 //! Paths into a document.
 
+use std::borrow::Cow;
+
 use crate::effort::CALL;
 use crate::{Effort, Root, Value, json};
 
@@ -7,6 +9,11 @@ use crate::{Effort, Root, Value, json};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Path {
     pub root: Root,
+    /// Lists between this place and the one whose `item` or `index` it is.
+    pub outward: usize,
+    /// Whether a plan of the mapping may find it: the items of lists within an expression are not
+    /// known to any.
+    pub is_planned: bool,
     pub segments: Vec<Segment>,
     /// Slot of the value at the segments before the first `[*]`, when a [`crate::plan::Plan`] finds
     /// it.
@@ -63,6 +70,25 @@ pub(crate) fn follow<'s>(mut json: &'s str, segments: &[Segment], effort: &Effor
         }
     }
     Value::from_json(json)
+}
+
+/// Follows segments from a value, which owns its text or not.
+pub(crate) fn follow_value<'s>(
+    value: Value<'s>,
+    segments: &[Segment],
+    effort: &Effort,
+) -> Value<'s> {
+    match value {
+        Value::List(Cow::Borrowed(json)) | Value::Object(Cow::Borrowed(json)) => {
+            follow(json, segments, effort)
+        }
+        Value::List(Cow::Owned(json)) | Value::Object(Cow::Owned(json)) => {
+            follow(&json, segments, effort).into_owned()
+        }
+        Value::Undefined | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            Value::Undefined
+        }
+    }
 }
 
 /// Returns the list of the values that `rest` leads to in the items of a list.

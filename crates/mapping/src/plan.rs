@@ -61,7 +61,7 @@ impl Plan {
         };
         let mut ends = Vec::new();
         each_path(&mut |path| {
-            if path.root == root {
+            if path.root == root && path.is_planned {
                 ends.push(plan.insert(path.split().0));
             }
         });
@@ -71,7 +71,7 @@ impl Plan {
         plan.number(0);
         let mut ends = ends.into_iter();
         each_path(&mut |path| {
-            if path.root == root {
+            if path.root == root && path.is_planned {
                 path.slot = ends.next().and_then(|end| plan.steps[end].slot);
             }
         });

@@ -21,8 +21,14 @@ pub struct References {
     /// have, such as `trigger.headrs`, which are undefined in a run, and letters in the format of a
     /// date that are no token.
     pub definition_faults: Vec<ParseError>,
-    /// Comparisons with one answer for every message, because the types of their sides differ.
-    pub constant_comparisons: Vec<ParseError>,
+    /// Names of the environment's variables.
+    pub variables: Vec<Reference>,
+    /// Uses of `item` and `index` that lists around the expression give.
+    pub items: Vec<ItemReference>,
+    /// Parts that are valid and hardly do what they seem to do: comparisons with one answer for
+    /// every message, because the types of their sides differ, and texts among the arguments that
+    /// would be expressions elsewhere.
+    pub warnings: Vec<ParseError>,
 }
 
 /// Value of the connector instance, with its offset in bytes from the start of the text.
@@ -34,6 +40,16 @@ pub struct InstanceValue {
     pub form: ValueForm,
 }
 
+/// Use of `item` or `index`, with its offset in bytes from the start of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ItemReference {
+    /// `Item` or `Index`.
+    pub root: Root,
+    /// Number of lists that have to be around the expression, at least one.
+    pub lists: usize,
+    pub offset: usize,
+}
+
 /// Form that a value has in the result of its expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueForm {
@@ -41,6 +57,8 @@ pub enum ValueForm {
     Whole,
     /// The result depends on it: on a part of it, a comparison with it, or a calculation.
     Computed,
+    /// The result is a signature that it makes, and does not show it.
+    Signing,
 }
 
 /// Name, with its offset in bytes from the start of the text.
@@ -59,18 +77,24 @@ pub enum Root {
     Target,
     Instance,
     Item,
+    Index,
     State,
+    Env,
+    Response,
 }
 
 impl Root {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Source,
         Self::Trigger,
         Self::Steps,
         Self::Target,
         Self::Instance,
         Self::Item,
+        Self::Index,
         Self::State,
+        Self::Env,
+        Self::Response,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -81,7 +105,10 @@ impl Root {
             Self::Target => "target",
             Self::Instance => "instance",
             Self::Item => "item",
+            Self::Index => "index",
             Self::State => "state",
+            Self::Env => "env",
+            Self::Response => "response",
         }
     }
 
@@ -97,10 +124,12 @@ impl References {
         }
     }
 
-    /// Sets the form of all values of the instance. These are the references of one expression.
+    /// Sets the form of the values of the instance, but of those that sign. These are the references
+    /// of one expression.
     pub(crate) fn note_form(&mut self, form: ValueForm) {
-        self.instance_values
-            .iter_mut()
+        let values = self.instance_values.iter_mut();
+        values
+            .filter(|value| value.form != ValueForm::Signing)
             .for_each(|value| value.form = form);
     }
 
@@ -113,8 +142,9 @@ impl References {
         self.trigger_values.extend_from_slice(&other.trigger_values);
         self.definition_faults
             .extend_from_slice(&other.definition_faults);
-        self.constant_comparisons
-            .extend_from_slice(&other.constant_comparisons);
+        self.variables.extend_from_slice(&other.variables);
+        self.items.extend_from_slice(&other.items);
+        self.warnings.extend_from_slice(&other.warnings);
         for root in &other.roots {
             self.root(*root);
         }

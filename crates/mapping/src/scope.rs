@@ -20,13 +20,19 @@ pub struct Scope<'s> {
     pub trigger: &'s [u8],
     /// An object of `{output, status}` by step name.
     pub steps: &'s [u8],
-    /// An object with `response`, after delivery.
+    /// An object with `response` (`status`, `body`, `headers`), after delivery or a call.
     pub target: &'s [u8],
     /// The config of the connector in whose place the expression stands. Its values are never shown
     /// in errors.
     pub instance: &'s [u8],
     /// The state of a poll: its cursor, and the time of its last success.
     pub state: &'s [u8],
+    /// The variables of the environment, an object of texts.
+    pub variables: &'s [u8],
+    /// The item of a list, outside of any list.
+    pub item: &'s [u8],
+    /// Place of that item in its list.
+    pub index: Option<usize>,
     pub now: Timestamp,
     pub tables: &'s dyn Tables,
     pub adapters: &'s dyn Adapters,
@@ -46,6 +52,9 @@ impl<'s> Scope<'s> {
             target: b"",
             instance: b"",
             state: b"",
+            variables: b"",
+            item: b"",
+            index: None,
             now,
             tables: &NoTables,
             adapters: &NoAdapters,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use percent_encoding::utf8_percent_encode;
 
-use crate::evaluate::{CompiledExpression, Environment};
+use crate::environment::Environment;
+use crate::evaluate::CompiledExpression;
 use crate::parse::Parser;
 use crate::transform::{BoundedText, RESERVED};
 use crate::{Effort, EvaluationError, ParseError, References, Scope, Value};

@@ -1,23 +1,33 @@
 //! The transforms of a pipe: their arguments, and their application to a value.
 
-mod build;
+mod csv;
 mod date;
+mod element;
 mod encode;
 mod grow;
 mod list;
 mod lookup;
 mod number;
+mod pattern;
+mod sequence;
+mod shape;
+mod sign;
+mod table;
 mod text;
+mod xml;
 
-use crate::evaluate::Environment;
-use crate::node::Operand;
+use crate::environment::Environment;
+use crate::node::Node;
 use crate::value::Value;
 use crate::{EvaluationError, json};
 
-pub(crate) use build::build;
+pub(crate) use element::Elementwise;
 pub(crate) use encode::RESERVED;
-pub(crate) use grow::{BoundedText, MAX_BYTES, too_large};
+pub(crate) use grow::{BoundedList, BoundedText, MAX_BYTES, too_large};
+pub(crate) use number::{arithmetic, negative};
+pub(crate) use shape::Shape;
 
+/// A transform without those of its arguments that are expressions.
 #[derive(Debug, Clone)]
 pub(crate) enum Transform {
     Decimal(u32),
@@ -27,11 +37,9 @@ pub(crate) enum Transform {
     Now,
     Date(date::Format),
     Required,
-    Lookup {
-        table: String,
-        default: Option<Operand>,
-    },
-    Default(Operand),
+    /// Name of the table.
+    Lookup(String),
+    Default,
     String,
     Number,
     Integer,
@@ -45,7 +53,7 @@ pub(crate) enum Transform {
         start: i64,
         length: Option<usize>,
     },
-    Concat(Vec<Operand>),
+    Concat,
     Length,
     First,
     Last,
@@ -56,11 +64,34 @@ pub(crate) enum Transform {
     Sort,
     Keys,
     Values,
+    /// Evaluates its argument for each element of a list.
+    Each(Elementwise),
+    Min,
+    Max,
+    Flatten,
+    Reverse,
+    Slice,
+    Contains,
     Sha256,
     Base64,
     Base64Decode,
     UrlEncode,
     Mask(usize),
+    Title,
+    Slug,
+    PadLeft(usize, char),
+    Base64Url,
+    Hmac(sign::Algorithm, sign::Encoding),
+    Matches(pattern::Pattern),
+    Extract(pattern::Pattern),
+    DateAdd(date::Shift),
+    DateDiff(date::Unit),
+    ParseCsv(csv::Dialect),
+    /// Separator of the fields.
+    ToCsv(u8),
+    ParseXml,
+    /// Name of the root element.
+    ToXml(String),
     Adapter(String),
 }
 
@@ -71,25 +102,28 @@ impl Transform {
     pub fn apply<'s>(
         &'s self,
         value: &Value<'s>,
+        arguments: &'s [Node],
         environment: &Environment<'s>,
     ) -> TransformResult<'s> {
         match self {
-            Self::Now => return Ok(Value::plain(environment.now.to_string())),
-            Self::Default(operand) if value.is_missing() => return environment.operand(operand),
+            Self::Now => return Ok(Value::plain(environment.now().to_string())),
+            Self::Default if value.is_missing() => {
+                return environment.argument(arguments.first());
+            }
             Self::Required if value.is_missing() => {
                 return Err(EvaluationError::mapping(format!(
                     "a value is required, found {}",
                     value.type_name()
                 )));
             }
-            Self::Lookup { table, default } => {
-                return lookup::lookup(value, table, default.as_ref(), environment);
+            Self::Lookup(table) => {
+                return lookup::lookup(value, table, arguments.first(), environment);
             }
             _ if value.is_missing() => return Ok(value.clone()),
-            Self::Default(_) | Self::Required => return Ok(value.clone()),
+            Self::Default | Self::Required => return Ok(value.clone()),
             _ => {}
         }
-        let result = self.apply_to_present(value, environment)?;
+        let result = self.apply_to_present(value, arguments, environment)?;
         if result.size() > MAX_BYTES {
             return Err(too_large());
         }
@@ -99,17 +133,17 @@ impl Transform {
     fn apply_to_present<'s>(
         &'s self,
         value: &Value<'s>,
+        arguments: &'s [Node],
         environment: &Environment<'s>,
     ) -> TransformResult<'s> {
+        let effort = environment.effort;
         match self {
-            Self::Now | Self::Default(_) | Self::Required | Self::Lookup { .. } => {
-                Ok(value.clone())
-            }
+            Self::Now | Self::Default | Self::Required | Self::Lookup(_) => Ok(value.clone()),
             Self::Decimal(places) => number::decimal(value, *places),
             Self::Number => number::number(value),
             Self::Integer => number::integer(value),
             Self::Boolean => number::boolean(value),
-            Self::Sum => number::sum(value, environment.effort),
+            Self::Sum => number::sum(value, effort),
             Self::Round(places) => number::round(value, *places),
             Self::Abs => number::abs(value),
             Self::Uppercase => Ok(Value::plain(text::of(value)?.to_uppercase())),
@@ -118,27 +152,52 @@ impl Transform {
             Self::String => Ok(Value::plain(value.rendered().into_owned())),
             Self::Replace(from, to) => text::replace(value, from, to),
             Self::Substring { start, length } => text::substring(value, *start, *length),
-            Self::Concat(operands) => text::concat(value, operands, environment),
+            Self::Concat => text::concat(value, arguments, environment),
             Self::Mask(keep) => text::mask(value, *keep),
             Self::Date(format) => {
                 environment.spend(format.effort())?;
                 date::date(value, format)
             }
             Self::Split(separator) => list::split(value, separator),
-            Self::Join(separator) => list::join(value, separator, environment.effort),
-            Self::Length => list::length(value, environment.effort),
-            Self::First => list::first(value, environment.effort),
-            Self::Last => list::last(value, environment.effort),
-            Self::Unique => list::unique(value, environment.effort),
-            Self::Sort => list::sort(value, environment.effort),
-            Self::Keys => list::keys(value, environment.effort),
-            Self::Values => list::values(value, environment.effort),
+            Self::Join(separator) => list::join(value, separator, effort),
+            Self::Length => list::length(value, effort),
+            Self::First => list::first(value, effort),
+            Self::Last => list::last(value, effort),
+            Self::Unique => list::unique(value, effort),
+            Self::Sort => list::sort(value, effort),
+            Self::Keys => list::keys(value, effort),
+            Self::Values => list::values(value, effort),
+            Self::Each(elementwise) => elementwise.apply(value, arguments, environment),
+            Self::Min => sequence::min(value, effort),
+            Self::Max => sequence::max(value, effort),
+            Self::Flatten => sequence::flatten(value, effort),
+            Self::Reverse => sequence::reverse(value, effort),
+            Self::Slice => sequence::slice(value, arguments, environment),
+            Self::Contains => sequence::contains(value, arguments, environment),
             Self::Json => Ok(Value::plain(value.to_json().into_owned())),
             Self::ParseJson => parse_json(value),
             Self::Sha256 => encode::sha256(value),
             Self::Base64 => encode::base64(value),
             Self::Base64Decode => encode::base64_decode(value),
             Self::UrlEncode => encode::url_encode(value),
+            Self::Title => text::title(value),
+            Self::Slug => text::slug(value),
+            Self::PadLeft(count, with) => text::pad_left(value, *count, *with),
+            Self::Base64Url => encode::base64url(value),
+            Self::Hmac(algorithm, encoding) => {
+                sign::hmac(value, *algorithm, *encoding, arguments, environment)
+            }
+            Self::Matches(pattern) => pattern.matches(value, environment),
+            Self::Extract(pattern) => pattern.extract(value, environment),
+            Self::DateAdd(shift) => {
+                environment.spend(date::STEPS)?;
+                date::add(value, *shift)
+            }
+            Self::DateDiff(unit) => date::difference(value, *unit, arguments, environment),
+            Self::ParseCsv(dialect) => csv::parse(value, *dialect, effort),
+            Self::ToCsv(separator) => csv::write(value, *separator, effort),
+            Self::ParseXml => xml::parse(value, effort),
+            Self::ToXml(root) => xml::write(value, root, effort),
             Self::Adapter(name) => lookup::adapter(value, name, environment),
         }
     }
@@ -146,57 +205,17 @@ impl Transform {
     /// Returns whether its result has its input and its arguments whole: as they are, encoded, or
     /// hashed.
     pub fn keeps_values_whole(&self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::Required
-            | Self::Default(_)
-            | Self::String
-            | Self::Concat(_)
-            | Self::Sha256
-            | Self::Base64
-            | Self::UrlEncode => true,
-            Self::Decimal(_)
-            | Self::Uppercase
-            | Self::Lowercase
-            | Self::Trim
-            | Self::Now
-            | Self::Date(_)
-            | Self::Lookup { .. }
-            | Self::Number
-            | Self::Integer
-            | Self::Boolean
-            | Self::Json
-            | Self::ParseJson
-            | Self::Split(_)
-            | Self::Join(_)
-            | Self::Replace(..)
-            | Self::Substring { .. }
-            | Self::Length
-            | Self::First
-            | Self::Last
-            | Self::Sum
-            | Self::Round(_)
-            | Self::Abs
-            | Self::Unique
-            | Self::Sort
-            | Self::Keys
-            | Self::Values
-            | Self::Base64Decode
-            | Self::Mask(_)
-            | Self::Adapter(_) => false,
-        }
-    }
-
-    /// Returns the values among its arguments.
-    pub fn operands(&mut self) -> &mut [Operand] {
-        match self {
-            Self::Default(operand)
-            | Self::Lookup {
-                default: Some(operand),
-                ..
-            } => std::slice::from_mut(operand),
-            Self::Concat(operands) => operands,
-            _ => &mut [],
-        }
+                | Self::Default
+                | Self::String
+                | Self::Concat
+                | Self::Sha256
+                | Self::Base64
+                | Self::Base64Url
+                | Self::UrlEncode
+        )
     }
 }
 

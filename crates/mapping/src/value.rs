@@ -75,6 +75,40 @@ impl<'s> Value<'s> {
         Self::Number(digits.into())
     }
 
+    /// Returns the value with its own copy of its text.
+    pub(crate) fn into_owned<'o>(self) -> Value<'o> {
+        let own = |text: Cow<'s, str>| Cow::Owned(text.into_owned());
+        match self {
+            Self::Undefined => Value::Undefined,
+            Self::Null => Value::Null,
+            Self::Bool(value) => Value::Bool(value),
+            Self::Number(text) => Value::Number(own(text)),
+            Self::String(Text::Raw(text)) => Value::String(Text::Raw(own(text))),
+            Self::String(Text::Plain(text)) => Value::String(Text::Plain(own(text))),
+            Self::List(text) => Value::List(own(text)),
+            Self::Object(text) => Value::Object(own(text)),
+        }
+    }
+
+    /// Returns the length of the text that it owns.
+    pub(crate) fn owned_size(&self) -> usize {
+        match self {
+            Self::Number(Cow::Owned(text))
+            | Self::List(Cow::Owned(text))
+            | Self::Object(Cow::Owned(text))
+            | Self::String(Text::Raw(Cow::Owned(text)) | Text::Plain(Cow::Owned(text))) => {
+                text.len()
+            }
+            Self::Undefined
+            | Self::Null
+            | Self::Bool(_)
+            | Self::Number(Cow::Borrowed(_))
+            | Self::List(Cow::Borrowed(_))
+            | Self::Object(Cow::Borrowed(_))
+            | Self::String(Text::Raw(Cow::Borrowed(_)) | Text::Plain(Cow::Borrowed(_))) => 0,
+        }
+    }
+
     /// Returns whether it is null or undefined.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Undefined | Self::Null)

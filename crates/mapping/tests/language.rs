@@ -6,19 +6,21 @@ use kanat_mapping::{Effort, Expression, Lookup, Scope, Tables, Value};
 use kanat_model::Timestamp;
 
 mod language {
+    mod arithmetic;
     mod conditions;
     mod effort;
+    mod examples;
     mod lists;
     mod mappings;
     mod numbers;
     mod paths;
     mod rows;
+    mod sequences;
     mod templates;
     mod text;
 }
 
 const NOW: Timestamp = Timestamp::from_millis(1_769_847_300_123);
-static UNBOUNDED: Effort = Effort::new(u64::MAX);
 const SOURCE: &str = r#"{
     "id": 17, "total": 149.5, "big": 9007199254740993, "price": 1.10, "huge": 1e400, "zero": 0,
     "yes": true, "no": false,
@@ -55,8 +57,13 @@ fn scope() -> Scope<'static> {
         instance: br#"{"region": "eu", "secret": "hunter2"}"#,
         state: br#"{"cursor": "c9"}"#,
         tables: &OneTable,
-        ..Scope::new(SOURCE.as_bytes(), NOW, &UNBOUNDED)
+        ..Scope::new(SOURCE.as_bytes(), NOW, unbounded())
     }
+}
+
+/// The effort of an evaluation of its own, without the bound that all of an attempt share.
+fn unbounded() -> &'static Effort {
+    Box::leak(Box::new(Effort::new(u64::MAX)))
 }
 
 /// The JSON that an expression gives; `undefined` when it gives none.
@@ -107,7 +114,7 @@ fn an_error_names_expression_transform_and_value() {
 #[test]
 fn an_error_shows_no_more_than_200_characters() {
     let source = format!("\"{}\"", "é".repeat(1000));
-    let scope = Scope::new(source.as_bytes(), NOW, &UNBOUNDED);
+    let scope = Scope::new(source.as_bytes(), NOW, unbounded());
     let expression = Expression::parse("source | number").unwrap();
     let shown = expression.evaluate(&scope).unwrap_err().value.unwrap();
     assert_eq!(shown.chars().count(), 201);
@@ -121,7 +128,7 @@ fn an_error_hides_secrets_before_it_cuts_a_value() {
     let mask = kanat_model::Mask::new([&secret]);
     let scope = Scope {
         mask: &mask,
-        ..Scope::new(source.as_bytes(), NOW, &UNBOUNDED)
+        ..Scope::new(source.as_bytes(), NOW, unbounded())
     };
     let expression = Expression::parse("source | number").unwrap();
     let shown = expression.evaluate(&scope).unwrap_err().value.unwrap();

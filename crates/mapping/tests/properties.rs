@@ -7,7 +7,15 @@ use kanat_model::Timestamp;
 use proptest::prelude::*;
 
 const NOW: Timestamp = Timestamp::from_millis(1_769_847_300_123);
-static UNBOUNDED: Effort = Effort::new(u64::MAX);
+
+thread_local! {
+    /// Effort of the tests of one thread, which run one after another.
+    static UNBOUNDED: &'static Effort = Box::leak(Box::new(Effort::new(u64::MAX)));
+}
+
+fn unbounded() -> &'static Effort {
+    UNBOUNDED.with(|effort| *effort)
+}
 
 /// JSON of every shape, with odd spacing, escapes, long numbers and equal keys.
 fn any_json() -> impl Strategy<Value = String> {
@@ -160,7 +168,7 @@ proptest! {
     fn what_parses_evaluates(source in any_json(), text in any_expression()) {
         let scope = Scope {
             tables: &NoTables,
-            ..Scope::new(source.as_bytes(), NOW, &UNBOUNDED)
+            ..Scope::new(source.as_bytes(), NOW, unbounded())
         };
         if let Ok(expression) = Expression::parse(&text)
             && let Ok(value) = expression.evaluate(&scope)
@@ -181,7 +189,7 @@ proptest! {
         source in prop::collection::vec(prop::sample::select(b"[]{}:,\"\\a1 -n".to_vec()), 0..30),
         texts in prop::collection::vec(any_expression(), 1..4),
     ) {
-        let scope = Scope::new(&source, NOW, &UNBOUNDED);
+        let scope = Scope::new(&source, NOW, unbounded());
         let expressions: Vec<_> = texts
             .iter()
             .filter_map(|text| Expression::parse(text).ok())
@@ -203,7 +211,7 @@ proptest! {
         source in any_json(),
         texts in prop::collection::vec(any_expression(), 0..6),
     ) {
-        let scope = Scope::new(source.as_bytes(), NOW, &UNBOUNDED);
+        let scope = Scope::new(source.as_bytes(), NOW, unbounded());
         let expressions: Vec<_> = texts
             .iter()
             .filter_map(|text| Expression::parse(text).ok())
@@ -234,6 +242,7 @@ proptest! {
             "items".to_owned(),
             FieldValue::Each {
                 list: Expression::parse("source").expect("a path"),
+                filter: None,
                 map: Box::new(map),
             },
         ));
@@ -255,7 +264,7 @@ proptest! {
                     .expect("the mapping did")
                     .write_json(&mut alone);
                 let path = format!("source.f{index}.x");
-                let output = Scope::new(&out, NOW, &UNBOUNDED);
+                let output = Scope::new(&out, NOW, unbounded());
                 let path = Expression::parse(&path).expect("a path");
                 let mut found = Vec::new();
                 path.evaluate(&output)
@@ -268,7 +277,7 @@ proptest! {
 
     #[test]
     fn untouched_values_keep_every_byte(source in any_json()) {
-        let scope = Scope::new(source.as_bytes(), NOW, &UNBOUNDED);
+        let scope = Scope::new(source.as_bytes(), NOW, unbounded());
         let copy = Expression::parse("source").expect("a path");
         let mapping =
             Mapping::new(vec![("x".to_owned(), FieldValue::Expression(copy))]).expect("one field");
@@ -281,7 +290,7 @@ proptest! {
     fn decimal_agrees_with_integers(number in any::<i64>(), places in 0_u32..5) {
         let text = format!("'{number}e-2' | decimal({places})");
         let expression = Expression::parse(&text).expect("an expression");
-        let scope = Scope::new(b"", NOW, &UNBOUNDED);
+        let scope = Scope::new(b"", NOW, unbounded());
         let value = expression.evaluate(&scope).expect("a number");
         let written = value.text().expect("a string").replace('.', "");
         let scale = 10_i128.pow(places.abs_diff(2));

@@ -78,6 +78,7 @@ fn mapping(map: &Mapping, found: &mut Names) {
             Some(field::Value::Template(text)) => template(text, found),
             Some(field::Value::Each(each)) => {
                 expression(&each.list, found);
+                expression(&each.r#where, found);
                 if let Some(map) = &each.map {
                     mapping(map, found);
                 }
@@ -130,6 +131,7 @@ mod tests {
     fn finds_tables_and_adapters_wherever_an_expression_may_stand() {
         let each = Each {
             list: "source.items".to_owned(),
+            r#where: String::new(),
             map: Some(Mapping {
                 fields: vec![Field {
                     name: "sku".to_owned(),

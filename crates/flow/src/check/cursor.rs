@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Checker;
 use crate::diagnostic::{MAX_DIAGNOSTICS, Position};
 use crate::nearest;
-use crate::yaml::{Member, Node, Text, Value, member_path};
+use crate::yaml::{Member, Node, Text, Value, locate, member_path};
 use crate::{definition::LocatedName, duration};
 
 /// A node and the path that leads to it.
@@ -35,18 +35,8 @@ impl<'n> Cursor<'n> {
     /// Returns the position of byte `offset` of its text, or else that of the node.
     pub(super) fn at_offset(&self, offset: usize) -> Position {
         match &self.node.value {
-            Value::Text(Text {
-                text,
-                start: Some(start),
-                ..
-            }) => {
-                let characters = text
-                    .get(..offset)
-                    .map_or(0, |before| before.chars().count());
-                Position {
-                    line: start.line,
-                    column: start.column + u32::try_from(characters).unwrap_or(0),
-                }
+            Value::Text(Text { text, anchors, .. }) => {
+                locate(anchors, text, offset).unwrap_or(self.node.at)
             }
             _ => self.node.at,
         }

@@ -1,6 +1,8 @@
 //! Expressions and templates in their places: what they may name there.
 
-use kanat_mapping::{Expression, InstanceValue, ParseError, References, Root, Template, ValueForm};
+use kanat_mapping::{
+    Expression, InstanceValue, ItemReference, ParseError, References, Root, Template, ValueForm,
+};
 
 use super::Checker;
 use super::cursor::Cursor;
@@ -23,8 +25,10 @@ pub(super) struct Place {
     pub(super) instance: Option<InstanceOf>,
     /// The target's answer is visible.
     pub(super) target: bool,
-    /// Inside the map of an `each`.
-    pub(super) item: bool,
+    /// How many lists of an `each` are around.
+    pub(super) lists: usize,
+    /// The answer of a call, as `response`.
+    pub(super) response: bool,
     /// A poll's memory.
     pub(super) state: bool,
     /// Lookup tables and adapters: only a message's run has them.
@@ -52,7 +56,8 @@ impl Place {
             steps: 0,
             instance: None,
             target: false,
-            item: false,
+            lists: 0,
+            response: false,
             state: false,
             calls: true,
             secrets: Secrets::Nowhere,
@@ -69,7 +74,12 @@ impl Place {
                 "the target's answer comes after delivery, in a response mapping",
             ),
             Root::Instance => (self.instance.is_some(), "no connector is named for it"),
-            Root::Item => (self.item, "it is known only inside the map of an each"),
+            Root::Response => (
+                self.response,
+                "it is known only in a response mapping and in success_when",
+            ),
+            // Each use of these is checked by itself.
+            Root::Item | Root::Index | Root::Env => return None,
             Root::State => (self.state, "it is known only in source.poll"),
         };
         (!seen).then(|| {
@@ -88,6 +98,8 @@ impl Place {
         let is_before_query =
             matches!(self.secrets, Secrets::WholeAfter(query) if value.offset < query);
         match (self.secrets, value.form) {
+            // A signature does not show the key that makes it.
+            (_, ValueForm::Signing) => None,
             (Secrets::Nowhere, _) => Some(Exposure::Place(self.name)),
             (Secrets::WholeAfter(_), _) if is_before_query => Some(Exposure::Path(self.name)),
             (Secrets::Whole | Secrets::WholeAfter(_), ValueForm::Whole) => None,
@@ -141,6 +153,20 @@ impl Checker {
         }
     }
 
+    /// An expression that is no template even in `{{ }}`.
+    pub(super) fn condition(&mut self, cursor: &Cursor, place: Place) -> Option<Expression> {
+        let text = self.expression_text(cursor)?;
+        if text.contains("{{") {
+            let message = format!(
+                "found {}, expected a condition without {{{{ }}}}, such as item.qty > 0",
+                quoted(text)
+            );
+            self.error(cursor, message);
+            return None;
+        }
+        self.expression(cursor, place)
+    }
+
     /// An expression whose value may well be meant to be the text itself. The error of a plain text
     /// ends with how that is written.
     pub(super) fn field_expression(&mut self, cursor: &Cursor, place: Place) -> Option<Expression> {
@@ -151,6 +177,13 @@ impl Checker {
             && let Some(literal) = literal_of_plain_text(cursor)
             && !diagnostic.message.contains("did you mean")
         {
+            // One of its words alone is not what is meant.
+            for hint in ["; for the text itself", "; a text stands in quotes"] {
+                let end = diagnostic.message.find(hint);
+                diagnostic
+                    .message
+                    .truncate(end.unwrap_or(diagnostic.message.len()));
+            }
             diagnostic
                 .message
                 .push_str(&format!("; for the text itself write {literal}"));
@@ -253,12 +286,21 @@ impl Checker {
         if !self.stored {
             self.parse_errors(cursor, &references.definition_faults, skipped);
         }
-        for comparison in &references.constant_comparisons {
+        for warning in &references.warnings {
             self.warn(
-                cursor.at_offset(skipped + comparison.offset),
+                cursor.at_offset(skipped + warning.offset),
                 &cursor.path,
-                &comparison.message,
+                &warning.message,
             );
+        }
+        for item in &references.items {
+            if item.lists > place.lists {
+                self.report(
+                    cursor.at_offset(skipped + item.offset),
+                    &cursor.path,
+                    unknown_item(*item, place),
+                );
+            }
         }
         if place.steps > 0 && !self.any_step {
             for step in &references.steps {
@@ -279,13 +321,18 @@ impl Checker {
             .adapters
             .iter()
             .map(|adapter| (ReferenceKind::Adapter, adapter));
-        for (kind, reference) in tables.chain(adapters) {
+        let variables = references
+            .variables
+            .iter()
+            .map(|variable| (ReferenceKind::Variable, variable));
+        for (kind, reference) in tables.chain(adapters).chain(variables) {
             let at = cursor.at_offset(skipped + reference.offset);
-            if !place.calls {
-                let transform = match kind {
-                    ReferenceKind::Table => "lookup",
-                    ReferenceKind::Adapter => "adapter",
-                };
+            let transform = match kind {
+                ReferenceKind::Table => Some("lookup"),
+                ReferenceKind::Adapter => Some("adapter"),
+                ReferenceKind::Variable => None,
+            };
+            if let Some(transform) = transform.filter(|_| !place.calls) {
                 let message = format!(
                     "found the transform {transform} in {}, expected none: lookup tables and \
                      adapters are known only where a message runs",
@@ -348,6 +395,23 @@ impl Checker {
             known.join(", ")
         ))
     }
+}
+
+/// Returns the error of an item whose list is not around.
+fn unknown_item(item: ItemReference, place: Place) -> String {
+    let (outer, known) = if item.lists == 1 {
+        (
+            "",
+            "inside the map of an each and the argument of a list transform",
+        )
+    } else {
+        ("outer.", "where another list is around that of the item")
+    };
+    format!(
+        "found {outer}{} in {}, where it is not known: it is known only {known}",
+        item.root.as_str(),
+        place.name
+    )
 }
 
 /// The expression in a text that is one `{{ }}` as a whole, and how many bytes stand before it.

@@ -74,6 +74,13 @@ fn fields(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<(Vec<F
 fn value(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<(FieldValue, Compiled)> {
     match &cursor.node.value {
         Value::Map(_) => each(checker, cursor, place),
+        Value::List(_) => {
+            checker.type_error(
+                cursor,
+                "an expression; a list is one in quotes, such as \"[source.a, source.b]\"",
+            );
+            None
+        }
         Value::Text(Text { text, .. }) if text.contains("{{") => {
             let template = checker.template_of(cursor, text, place)?;
             Some((
@@ -97,26 +104,36 @@ fn each(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<(FieldVa
         nested(checker, cursor, &members);
         return None;
     }
-    let members = checker.members(cursor, &["each", "map"])?;
+    let members = checker.members(cursor, &["each", "where", "map"])?;
     let list = checker
         .required(&members, "each")
         .and_then(|cursor| checker.expression(&cursor, place));
     let inner = Place {
-        item: true,
+        lists: place.lists + 1,
         ..place
+    };
+    let filter = match members.get("where") {
+        Some(cursor) => Some(checker.condition(&cursor, inner)),
+        None => None,
     };
     let map = checker
         .required(&members, "map")
         .and_then(|cursor| fields(checker, &cursor, inner));
     let list = list?;
     let (fields, map) = map?;
+    let filter = match filter {
+        Some(filter) => Some(filter?),
+        None => None,
+    };
     Some((
         FieldValue::Each {
             list: list.clone(),
+            filter: filter.clone(),
             map: fields,
         },
         Compiled::Each {
             list,
+            filter,
             map: Box::new(map),
         },
     ))

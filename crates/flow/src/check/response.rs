@@ -88,6 +88,7 @@ fn place(checker: &Checker, name: &'static str) -> Place {
         source: true,
         steps,
         target: true,
+        response: true,
         ..Place::new(name)
     }
 }

@@ -93,6 +93,19 @@ fn warns_of_parts_that_do_not_do_what_they_seem_to_do() {
         ),
         "{compared:?}"
     );
+    let texts = warnings(
+        "flow: f\nsource: {trigger: api}\nmapping:\n  a: source.a | default(item)\n  b: source.b | \
+         join(source.sep)\n",
+    );
+    assert_eq!(
+        texts,
+        [
+            "line 4, column 23, mapping.a: found the text `item`, which is no expression here; \
+             `(item)` is the value",
+            "line 5, column 21, mapping.b: found the text `source.sep`, which is no expression \
+             here; this argument is a text wherever it stands"
+        ]
+    );
     let poll = |limit: u32| {
         warnings(&format!(
             "flow: f\nsource:\n  connector: shop\n  trigger: poll\n  poll:\n    url: \
@@ -307,12 +320,45 @@ fn knows_what_can_be_seen_where() {
              item.z}}}}}}}}}}\n"
         ),
         format!("{}{target}mapping: {{a: steps.b.output.id}}\n", step("")),
+        format!("{target}when: source.a | any(item.b > index)\n"),
+        format!("{target}mapping: {{a: \"source.b | hmac(sha256, instance.secret)\"}}\n"),
+        format!(
+            "{target}mapping: {{a: {{each: source.x, where: item.z, map: {{b: \"source.y | \
+             where(item.z == outer.item.z)\"}}}}}}\n"
+        ),
         step(", params: {a: \"{{ instance.x }}\"}"),
     ] {
         assert_eq!(faults(&flow(&rest)), [""; 0], "{rest}");
     }
     for (rest, expect) in [
         (format!("{target}when: item.x\n"), "found item in when"),
+        (
+            format!("{target}when: index > 0\n"),
+            "found index in when, where it is not known",
+        ),
+        (
+            format!("{target}when: source.a | any(outer.item.b)\n"),
+            "found item in when",
+        ),
+        (
+            format!("{target}mapping: {{a: {{each: source.x, map: {{b: outer.item}}}}}}\n"),
+            "found outer.item in mapping",
+        ),
+        (
+            format!(
+                "{target}mapping: {{a: {{each: source.x, where: \"{{{{ item.z }}}}\", map: {{b: \
+                 item}}}}}}\n"
+            ),
+            "expected a condition without {{ }}",
+        ),
+        (
+            format!("{target}mapping: {{a: response.status}}\n"),
+            "found response in mapping, where it is not known",
+        ),
+        (
+            format!("{target}mapping: {{a: [source.a]}}\n"),
+            "a list is one in quotes, such as \"[source.a, source.b]\"",
+        ),
         (
             format!("{target}when: steps.a.output\n"),
             "no step has run before",

@@ -155,6 +155,7 @@ fn mapping(fields: &plan::Mapping) -> Option<Mapping> {
             let list = Expression::parse(&each.list).ok()?;
             Some(FieldValue::Each {
                 list,
+                filter: None,
                 map: Box::new(mapping(each.map.as_ref()?)?),
             })
         }

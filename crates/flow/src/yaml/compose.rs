@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span, StructureStyle, Tag};
 
+use super::anchors::anchors;
 use super::syntax::{QUOTE_THE_TEMPLATE, diagnostic, position};
 use super::{
     MAX_BYTES, MAX_DEPTH, MAX_NODES, MAX_SCALAR_BYTES, Member, Node, Text, Value, member_path,
@@ -182,17 +183,7 @@ impl<'y> Composer<'y> {
     ) -> Value {
         let written = span.slice(self.yaml).unwrap_or_default();
         let at = position(&span.start);
-        let quoted = matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted);
-        let inner = if quoted {
-            written.get(1..written.len().saturating_sub(1))
-        } else {
-            Some(written)
-        };
-        let column = at.column + u32::from(quoted);
-        let start = inner.filter(|inner| *inner == text).map(|_| Position {
-            line: at.line,
-            column,
-        });
+        let anchors = anchors(&text, written, style, at);
         let is_text =
             tag.is_some_and(|tag| tag.handle() == "tag:yaml.org,2002:" && tag.suffix() == "str");
         if !is_text {
@@ -200,10 +191,10 @@ impl<'y> Composer<'y> {
         }
         let range = span.byte_range().filter(|_| !written.is_empty());
         match style {
-            ScalarStyle::Plain if !is_text => scalar::plain(text, start, range),
+            ScalarStyle::Plain if !is_text => scalar::plain(text, anchors, range),
             _ => Value::Text(Text {
                 text,
-                start,
+                anchors,
                 written: range,
             }),
         }

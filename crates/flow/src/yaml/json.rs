@@ -16,7 +16,7 @@ impl Node {
             }),
             serde_json::Value::String(text) => Value::Text(Text {
                 text,
-                start: None,
+                anchors: Vec::new(),
                 written: None,
             }),
             serde_json::Value::Array(items) => {

@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 
-use super::{Number, Text, Value};
-use crate::diagnostic::Position;
+use super::{Anchor, Number, Text, Value};
 
 /// The value of a scalar without quotes.
-pub(super) fn plain(text: String, start: Option<Position>, written: Option<Range<usize>>) -> Value {
+pub(super) fn plain(text: String, anchors: Vec<Anchor>, written: Option<Range<usize>>) -> Value {
     match text.as_str() {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
         "true" | "True" | "TRUE" => Value::Bool(true),
@@ -15,7 +14,7 @@ pub(super) fn plain(text: String, start: Option<Position>, written: Option<Range
             Some(json) => Value::Number(Number { text, json }),
             None => Value::Text(Text {
                 text,
-                start,
+                anchors,
                 written,
             }),
         },
@@ -105,7 +104,7 @@ mod tests {
             ("9007199254740993", "9007199254740993"),
         ];
         for (text, expect) in cases {
-            let value = plain(text.to_owned(), None, None);
+            let value = plain(text.to_owned(), Vec::new(), None);
             assert!(
                 matches!(&value, Value::Number(n) if n.json.as_deref() == Some(expect)),
                 "{text}: {value:?}"
@@ -115,7 +114,7 @@ mod tests {
         for text in ["007", "-01.5", ".inf", "-.INF", ".nan"] {
             assert!(
                 matches!(
-                    plain(text.to_owned(), None, None),
+                    plain(text.to_owned(), Vec::new(), None),
                     Value::Number(Number { json: None, .. })
                 ),
                 "{text}"
@@ -143,7 +142,7 @@ mod tests {
             "tRue",
         ] {
             assert!(
-                matches!(plain(text.to_owned(), None, None), Value::Text(_)),
+                matches!(plain(text.to_owned(), Vec::new(), None), Value::Text(_)),
                 "{text}"
             );
         }

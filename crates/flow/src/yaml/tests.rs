@@ -169,7 +169,10 @@ fn refuses_what_multiplies() {
 fn knows_where_a_text_begins() {
     let start = |yaml: &str| match read(yaml).0.unwrap().value {
         Value::Map(mut members) => match members.remove(0).value.value {
-            Value::Text(text) => text.start.map(|start| (start.line, start.column)),
+            Value::Text(text) => text
+                .anchors
+                .first()
+                .map(|start| (start.at.line, start.at.column)),
             other => panic!("{other:?}"),
         },
         other => panic!("{other:?}"),
@@ -177,10 +180,10 @@ fn knows_where_a_text_begins() {
     assert_eq!(start("a: plain text\n"), Some((1, 4)));
     assert_eq!(start("a: \"quoted\"\n"), Some((1, 5)));
     assert_eq!(start("a:\n  'quoted'\n"), Some((2, 4)));
-    assert_eq!(start("a: \"esc\\t\"\n"), None);
+    assert_eq!(start("a: \"esc\\t\"\n"), Some((1, 5)));
     assert_eq!(start("a: |\n  block\n"), Some((2, 3)));
-    assert_eq!(start("a: |\n  two\n  lines\n"), None);
-    assert_eq!(start("a: two\n  lines\n"), None);
+    assert_eq!(start("a: |\n  two\n  lines\n"), Some((2, 3)));
+    assert_eq!(start("a: two\n  lines\n"), Some((1, 4)));
 }
 
 proptest! {

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::{Conflict, FieldValue, Mapping, Member, MemberValue, Object};
+use super::{Conflict, Each, FieldValue, Mapping, Member, MemberValue, Object};
 use crate::effort::NODE;
 use crate::path::Visit;
 use crate::plan::Plan;
 use crate::template::Part;
-use crate::{References, Root, json};
+use crate::{Expression, References, Root, json};
 
 /// Greatest depth to which names and lists may nest.
 const MAX_DEPTH: usize = 64;
@@ -62,8 +62,11 @@ impl Builder {
                 self.references.extend(template.references());
                 0
             }
-            FieldValue::Each { list, map } => {
+            FieldValue::Each { list, filter, map } => {
                 self.references.extend(list.references());
+                if let Some(filter) = filter {
+                    self.references.extend(filter.references());
+                }
                 self.references.extend(&map.references);
                 map.depth + 1
             }
@@ -128,7 +131,11 @@ impl Builder {
                 MemberValue::Expression(expression.into_compiled())
             }
             FieldValue::Template(template) => MemberValue::Template(template.into_parts()),
-            FieldValue::Each { list, map } => MemberValue::Each(list.into_compiled(), map),
+            FieldValue::Each { list, filter, map } => MemberValue::Each(Box::new(Each {
+                list: list.into_compiled(),
+                filter: filter.map(Expression::into_compiled),
+                map: *map,
+            })),
         };
         object.push(Member::new(&name[start..], value));
     }
@@ -154,10 +161,15 @@ impl Object {
                         }
                     }
                 }
-                MemberValue::Each(list, map) => {
-                    list.node.paths(visit);
+                MemberValue::Each(each) => {
+                    each.list.node.paths(visit);
                     match reach {
-                        Reach::Whole => map.object.paths(reach, visit),
+                        Reach::Whole => {
+                            if let Some(filter) = &mut each.filter {
+                                filter.node.paths(visit);
+                            }
+                            each.map.object.paths(reach, visit);
+                        }
                         Reach::SameItem => {}
                     }
                 }

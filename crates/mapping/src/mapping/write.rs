@@ -1,7 +1,7 @@
 //! Runs a mapping: one pass over the payload finds its values, and the output is written in order.
 
-use super::{Mapping, MemberValue, Object};
-use crate::evaluate::{CompiledExpression, Environment};
+use super::{Each, Mapping, MemberValue, Object};
+use crate::environment::Environment;
 use crate::transform::{MAX_BYTES, too_large};
 use crate::{EvaluationError, Scope, Value};
 
@@ -53,7 +53,7 @@ impl Writer<'_> {
                 MemberValue::Template(template) => template
                     .evaluate(environment)
                     .and_then(|value| self.value(&value)),
-                MemberValue::Each(list, map) => self.each(list, map, environment),
+                MemberValue::Each(each) => self.each(each, environment),
             };
             if written.map_err(|error| error.within(&member.name))? {
                 any = true;
@@ -74,13 +74,8 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    fn each<'s>(
-        &mut self,
-        list: &'s CompiledExpression,
-        map: &'s Mapping,
-        environment: &Environment<'s>,
-    ) -> WriteResult {
-        let value = list.evaluate(environment)?;
+    fn each<'s>(&mut self, each: &'s Each, environment: &Environment<'s>) -> WriteResult {
+        let value = each.list.evaluate(environment)?;
         let items = match &value {
             Value::List(items) => items,
             missing if missing.is_missing() => return Ok(false),
@@ -89,26 +84,44 @@ impl Writer<'_> {
                     "expected a list, found {}",
                     other.type_name()
                 ));
-                return Err(list.shown(error, other, environment));
+                return Err(each.list.shown(error, other, environment));
             }
         };
         self.out.push(b'[');
         let mut slots = Vec::new();
+        let mut any = false;
         for (index, item) in environment.effort.items(items).enumerate() {
-            if index > 0 {
+            let before = self.out.len();
+            if any {
                 self.out.push(b',');
             }
-            map.item.find(item, &mut slots, environment.effort);
-            let inner = environment.of_item(item, &slots);
-            self.object(&map.object, &inner)
+            each.map.item.find(item, &mut slots, environment.effort);
+            let element = environment.element(index, item, &slots);
+            let written = self
+                .item(each, &environment.of_element(&element))
                 .map_err(|error| error.within(&format!("[{index}]")))?;
+            any |= written;
+            if !written {
+                self.out.truncate(before);
+            }
             self.check_size()?;
         }
         environment.effort.check().map_err(|mut error| {
-            error.expression.clone_from(&list.text);
+            error.expression.clone_from(&each.list.text);
             error
         })?;
         self.out.push(b']');
+        Ok(true)
+    }
+
+    /// Writes an item of a list, unless the list leaves it out.
+    fn item<'s>(&mut self, each: &'s Each, environment: &Environment<'s>) -> WriteResult {
+        if let Some(filter) = &each.filter
+            && !environment.holds(&filter.evaluate(environment)?)
+        {
+            return Ok(false);
+        }
+        self.object(&each.map.object, environment)?;
         Ok(true)
     }
 

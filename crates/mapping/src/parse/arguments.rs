@@ -1,9 +1,29 @@
-//! Arguments of transforms: strings, numbers, true, false, null, and bare words such as table names
-//! and date formats.
+//! Arguments of transforms. Those of the first transforms were literals, paths and bare words before
+//! there were expressions among them, and are read so where they can be.
 
-use super::{ParseResult, Parser};
-use crate::node::{Literal, Operand};
-use crate::references::Root;
+use super::{MAX_LENGTH, ParseResult, Parser};
+use crate::ParseError;
+use crate::node::{Literal, Node};
+use crate::path::Path;
+use crate::references::{Root, ValueForm};
+
+/// Kind of an argument, which decides how it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Name, unit or number: a literal or a bare word.
+    Word,
+    /// Text, as a literal or a bare word.
+    Text,
+    /// Regular expression in quotes.
+    Pattern,
+    /// Literal, path or bare word; an expression where it is none of these.
+    Operand,
+    Expression,
+    /// Expression whose values of the instance make a signature.
+    SigningKey,
+    /// Expression that is evaluated for each element of the list.
+    Element,
+}
 
 #[derive(Debug, Clone)]
 pub(crate) struct Argument {
@@ -16,21 +36,24 @@ pub(crate) enum ArgumentKind {
     Literal(Literal),
     /// A bare word, as it stands.
     Word(String),
+    Expression(Node),
 }
 
 impl Argument {
-    /// Returns the text of an argument that is a name or a format.
+    /// Returns the text of an argument that is a name, a text or a format; of an expression none.
     pub fn text(&self) -> String {
         match &self.kind {
             ArgumentKind::Literal(literal) => literal.value().rendered().into_owned(),
             ArgumentKind::Word(word) => word.clone(),
+            ArgumentKind::Expression(_) => String::new(),
         }
     }
 }
 
 impl Parser<'_> {
-    /// Parses the arguments in parentheses, if there are any.
-    pub(super) fn arguments(&mut self) -> ParseResult<Vec<Argument>> {
+    /// Parses the arguments in parentheses, if there are any. The last kind is that of all others,
+    /// too.
+    pub(super) fn arguments(&mut self, kinds: &[Kind]) -> ParseResult<Vec<Argument>> {
         let mut arguments = Vec::new();
         if !self.rest().starts_with('(') {
             return Ok(arguments);
@@ -41,11 +64,18 @@ impl Parser<'_> {
             return Ok(arguments);
         }
         loop {
-            arguments.push(self.argument()?);
+            let kind = kinds.get(arguments.len()).or(kinds.last());
+            let argument = self.argument(kind.copied().unwrap_or(Kind::Operand))?;
             let rest = self.rest();
             if !rest.starts_with([',', ')']) {
-                return Err(self.unexpected("`,` or `)`"));
+                return Err(match argument.kind {
+                    ArgumentKind::Expression(_) => self.after_expression("`,` or `)`"),
+                    ArgumentKind::Literal(_) | ArgumentKind::Word(_) => {
+                        self.unexpected("`,` or `)`")
+                    }
+                });
             }
+            arguments.push(argument);
             self.position += 1;
             if rest.starts_with(')') {
                 return Ok(arguments);
@@ -53,38 +83,119 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns an argument as a value. A bare word that begins like a path is one, every other is a
-    /// string.
-    pub(crate) fn operand(&mut self, argument: &Argument) -> ParseResult<Operand> {
-        let word = match &argument.kind {
-            ArgumentKind::Literal(literal) => return Ok(Operand::Literal(literal.clone())),
-            ArgumentKind::Word(word) => word,
-        };
-        let first = word.split(['.', '[']).next().unwrap_or_default();
-        if first.len() == word.len() || Root::parse(first).is_none() {
-            return Ok(Operand::Literal(Literal::String(word.clone())));
-        }
-        let after = std::mem::replace(&mut self.position, argument.offset + first.len());
-        let path = self.path(first, argument.offset).and_then(|path| {
-            let ends = self.position == argument.offset + word.len();
-            if ends {
-                Ok(path)
-            } else {
-                Err(self.unexpected("`.`, `[` or the end of the path"))
-            }
-        });
-        self.position = after;
-        path.map(Operand::Path)
-    }
-
-    fn argument(&mut self) -> ParseResult<Argument> {
+    fn argument(&mut self, kind: Kind) -> ParseResult<Argument> {
         self.skip_whitespace();
         let offset = self.position;
-        let kind = match self.peek() {
-            Some('"' | '\'') => ArgumentKind::Literal(Literal::String(self.string()?)),
-            Some(_) | None => self.bare_word()?,
+        let kind = match kind {
+            Kind::Word => self.word_or_literal()?,
+            Kind::Text => {
+                let text = self.word_or_literal()?;
+                if let ArgumentKind::Word(word) = &text {
+                    self.warn_of_text(word, offset, "this argument is a text wherever it stands");
+                }
+                text
+            }
+            Kind::Pattern => ArgumentKind::Literal(Literal::String(self.pattern()?)),
+            Kind::Operand => ArgumentKind::Expression(match self.former_operand() {
+                Some(operand) => operand,
+                None => self.nested()?,
+            }),
+            Kind::Expression => ArgumentKind::Expression(self.nested()?),
+            Kind::SigningKey => ArgumentKind::Expression(self.signing_key()?),
+            Kind::Element => {
+                self.lists += 1;
+                let node = self.nested()?;
+                self.lists -= 1;
+                ArgumentKind::Expression(node)
+            }
         };
         Ok(Argument { offset, kind })
+    }
+
+    fn signing_key(&mut self) -> ParseResult<Node> {
+        let before = self.references.instance_values.len();
+        let node = self.nested()?;
+        for value in &mut self.references.instance_values[before..] {
+            value.form = ValueForm::Signing;
+        }
+        Ok(node)
+    }
+
+    /// Parses an argument that is a literal, a path or a bare word, up to the `,` or `)` after it.
+    /// Stays where it is when there is none.
+    fn former_operand(&mut self) -> Option<Node> {
+        let start = self.position;
+        let references = std::mem::take(&mut self.references);
+        let operand = self.literal_path_or_word();
+        let new = std::mem::replace(&mut self.references, references);
+        match &operand {
+            Some(_) => self.references.extend(&new),
+            None => self.position = start,
+        }
+        operand
+    }
+
+    fn literal_path_or_word(&mut self) -> Option<Node> {
+        let offset = self.position;
+        let found = self.word_or_literal().ok()?;
+        if !self.rest().starts_with([',', ')']) {
+            return None;
+        }
+        match found {
+            ArgumentKind::Literal(literal) => Some(Node::Literal(literal)),
+            ArgumentKind::Word(word) => match self.former_path(&word, offset) {
+                FormerPath::Path(path) => Some(Node::Path(path)),
+                FormerPath::Wrong => None,
+                FormerPath::None => {
+                    let value = format!("`({word})` is the value");
+                    self.warn_of_text(&word, offset, &value);
+                    Some(Node::Literal(Literal::String(word)))
+                }
+            },
+            ArgumentKind::Expression(_) => None,
+        }
+    }
+
+    /// Reads a bare word as a path, when it begins like one.
+    fn former_path(&mut self, word: &str, offset: usize) -> FormerPath {
+        let first = word.split(['.', '[']).next().unwrap_or_default();
+        let begins_a_path = Root::parse(first).is_some_and(|root| root != Root::Index);
+        if first.len() == word.len() || !begins_a_path {
+            return FormerPath::None;
+        }
+        let after = std::mem::replace(&mut self.position, offset + first.len());
+        let path = self.path(first, offset);
+        let end = std::mem::replace(&mut self.position, after);
+        match path {
+            Ok(path) if end == offset + word.len() => FormerPath::Path(path),
+            Ok(_) | Err(_) => FormerPath::Wrong,
+        }
+    }
+
+    /// Warns when a text would be an expression elsewhere.
+    fn warn_of_text(&mut self, word: &str, offset: usize, explanation: &str) {
+        if !self.warns {
+            return;
+        }
+        let mut parser = Parser {
+            warns: false,
+            lists: super::MAX_NESTING,
+            ..Parser::new(word)
+        };
+        if parser.whole().is_ok() && parser.errors.is_empty() {
+            let message =
+                format!("found the text `{word}`, which is no expression here; {explanation}");
+            self.references
+                .warnings
+                .push(ParseError::new(offset, message));
+        }
+    }
+
+    fn word_or_literal(&mut self) -> ParseResult<ArgumentKind> {
+        match self.peek() {
+            Some('"' | '\'') => Ok(ArgumentKind::Literal(Literal::String(self.string()?))),
+            Some(_) | None => self.bare_word(),
+        }
     }
 
     /// Parses the text up to the next `,` or `)` outside of brackets.
@@ -102,6 +213,9 @@ impl Parser<'_> {
                 }
                 _ => {}
             }
+            if index > MAX_LENGTH {
+                return Err(self.error("an argument that does not end"));
+            }
         }
         let word = here[..end].trim_end();
         if word.is_empty() {
@@ -118,4 +232,13 @@ impl Parser<'_> {
             word => ArgumentKind::Word(word.to_owned()),
         })
     }
+}
+
+/// Result of reading a bare word as a path.
+enum FormerPath {
+    /// It begins with no root.
+    None,
+    Path(Path),
+    /// It begins like a path and is none.
+    Wrong,
 }

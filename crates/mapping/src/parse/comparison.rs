@@ -4,7 +4,7 @@
 use crate::node::{Literal, Node, Operator};
 use crate::path::{Path, Segment};
 use crate::references::Root;
-use crate::transform::Transform;
+use crate::transform::{Elementwise, Transform};
 
 /// Type of a value that is neither null nor undefined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,9 @@ fn type_of(node: &Node) -> Option<Type> {
         Node::Pipe(input, calls) => calls.iter().fold(type_of(input), |input, call| {
             type_after(&call.transform, input)
         }),
+        Node::Negative(_) | Node::Arithmetic(..) => Some(Type::Number),
         Node::Not(_) | Node::And(_) | Node::Or(_) | Node::Comparison(..) => Some(Type::Boolean),
+        Node::Member(..) | Node::List(_) | Node::If(_) | Node::Coalesce(_) => None,
     }
 }
 
@@ -88,22 +90,36 @@ fn type_after(transform: &Transform, input: Option<Type>) -> Option<Type> {
         | Transform::Join(_)
         | Transform::Replace(..)
         | Transform::Substring { .. }
-        | Transform::Concat(_)
+        | Transform::Concat
         | Transform::Sha256
         | Transform::Base64
         | Transform::Base64Decode
         | Transform::UrlEncode
-        | Transform::Mask(_) => Some(Type::Text),
+        | Transform::Mask(_)
+        | Transform::Title
+        | Transform::Slug
+        | Transform::PadLeft(..)
+        | Transform::Base64Url
+        | Transform::Hmac(..)
+        | Transform::Extract(_)
+        | Transform::DateAdd(_)
+        | Transform::ToCsv(_)
+        | Transform::ToXml(_) => Some(Type::Text),
         Transform::Number
         | Transform::Integer
         | Transform::Length
         | Transform::Sum
         | Transform::Round(_)
-        | Transform::Abs => Some(Type::Number),
-        Transform::Boolean => Some(Type::Boolean),
+        | Transform::Abs
+        | Transform::DateDiff(_) => Some(Type::Number),
+        Transform::Each(Elementwise::Sum) => Some(Type::Number),
+        Transform::Boolean
+        | Transform::Contains
+        | Transform::Matches(_)
+        | Transform::Each(Elementwise::Any | Elementwise::All) => Some(Type::Boolean),
         Transform::Required => input,
-        Transform::Default(_)
-        | Transform::Lookup { .. }
+        Transform::Default
+        | Transform::Lookup(_)
         | Transform::ParseJson
         | Transform::Split(_)
         | Transform::First
@@ -112,6 +128,16 @@ fn type_after(transform: &Transform, input: Option<Type>) -> Option<Type> {
         | Transform::Sort
         | Transform::Keys
         | Transform::Values
+        | Transform::Each(
+            Elementwise::Map | Elementwise::Where | Elementwise::SortBy | Elementwise::GroupBy,
+        )
+        | Transform::Min
+        | Transform::Max
+        | Transform::Flatten
+        | Transform::Reverse
+        | Transform::Slice
+        | Transform::ParseCsv(_)
+        | Transform::ParseXml
         | Transform::Adapter(_) => None,
     }
 }
@@ -122,7 +148,7 @@ mod tests {
 
     fn warnings(text: &str) -> Vec<(usize, String)> {
         let references = expression(text).unwrap().1;
-        let warnings = references.constant_comparisons.into_iter();
+        let warnings = references.warnings.into_iter();
         warnings
             .map(|warning| (warning.offset, warning.message))
             .collect()

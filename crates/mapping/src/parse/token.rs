@@ -64,7 +64,11 @@ impl<'t> Parser<'t> {
             return Err(self.error(format!("found `{number}`, expected a number")));
         }
         self.position += number.len();
-        if self.peek().is_some_and(is_word) {
+        // A minus after it is an operator.
+        if self
+            .peek()
+            .is_some_and(|after| is_word(after) && after != '-')
+        {
             return Err(self.unexpected("a number"));
         }
         Ok(number.to_owned())
@@ -93,6 +97,34 @@ impl<'t> Parser<'t> {
             }
         }
         self.position = start;
+        Err(self.error("a string that does not end"))
+    }
+
+    /// Parses a regular expression in quotes. A backslash in it stands for itself, but before a
+    /// quote.
+    pub(super) fn pattern(&mut self) -> ParseResult<String> {
+        let start = self.position;
+        let quote = self.peek().filter(|letter| matches!(letter, '"' | '\''));
+        let Some(quote) = quote else {
+            return Err(self.unexpected("a regular expression in quotes"));
+        };
+        let mut characters = self.here().char_indices().skip(1);
+        let mut pattern = String::new();
+        while let Some((index, letter)) = characters.next() {
+            if letter == quote {
+                self.position = start + index + 1;
+                return Ok(pattern);
+            }
+            if letter != '\\' {
+                pattern.push(letter);
+                continue;
+            }
+            match characters.next() {
+                Some((_, escaped)) if escaped == quote => pattern.push(quote),
+                Some((_, escaped)) => pattern.extend([letter, escaped]),
+                None => break,
+            }
+        }
         Err(self.error("a string that does not end"))
     }
 

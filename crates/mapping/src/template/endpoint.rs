@@ -2,7 +2,8 @@
 
 use super::{Escape, Part, escaped};
 use crate::EvaluationError;
-use crate::evaluate::{CompiledExpression, Environment};
+use crate::environment::Environment;
+use crate::evaluate::CompiledExpression;
 
 pub(super) fn render<'s>(
     parts: &'s [Part],

@@ -1,5 +1,6 @@
 //! The `date` transform: writes instants with the format tokens of day.js.
 
+mod calendar;
 mod format;
 mod instant;
 
@@ -9,6 +10,8 @@ use super::TransformResult;
 use crate::parse::suggestion;
 use crate::value::Value;
 
+pub(super) use calendar::{STEPS, UNITS, add, difference};
+pub(crate) use calendar::{Shift, Unit};
 pub(crate) use format::{Format, unknown_letters};
 
 pub(super) fn date<'s>(value: &Value<'s>, format: &Format) -> TransformResult<'s> {

@@ -3,11 +3,13 @@
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::DecodePaddingMode;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+use base64::engine::general_purpose::{
+    GeneralPurpose, GeneralPurposeConfig, STANDARD, URL_SAFE_NO_PAD,
+};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 
-use super::{TransformResult, text};
+use super::{TransformResult, sign, text};
 use crate::EvaluationError;
 use crate::value::Value;
 
@@ -21,8 +23,15 @@ pub(crate) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
 /// Hashes a text. The result is hexadecimal, in lower case.
 pub(super) fn sha256<'s>(value: &Value<'s>) -> TransformResult<'s> {
     Ok(Value::plain(hex::encode(Sha256::digest(
-        text::of(value)?.as_bytes(),
+        sign::text_to_hash(value)?.as_bytes(),
     ))))
+}
+
+/// Encodes a text with the alphabet for addresses, without padding.
+pub(super) fn base64url<'s>(value: &Value<'s>) -> TransformResult<'s> {
+    Ok(Value::plain(
+        URL_SAFE_NO_PAD.encode(text::of(value)?.as_bytes()),
+    ))
 }
 
 pub(super) fn base64<'s>(value: &Value<'s>) -> TransformResult<'s> {

@@ -12,7 +12,7 @@ use kanat_json::Decimal;
 const MAX_ITEMS: usize = 1_000_000;
 
 /// Steps charged for finding the place of an item among many others.
-const SORT_STEPS: u64 = 300;
+pub(super) const SORT_STEPS: u64 = 300;
 
 /// Splits a text; an empty separator splits it into characters.
 pub(super) fn split<'s>(value: &Value<'s>, separator: &str) -> TransformResult<'s> {
@@ -47,7 +47,7 @@ pub(super) fn split<'s>(value: &Value<'s>, separator: &str) -> TransformResult<'
 /// Joins items. Null items add nothing between their separators.
 pub(super) fn join<'s>(value: &Value<'s>, separator: &str, effort: &Effort) -> TransformResult<'s> {
     let mut joined = BoundedText::default();
-    let items = effort.items(list(value)?).map(Value::from_json);
+    let items = effort.items(of(value)?).map(Value::from_json);
     for (index, item) in items.enumerate() {
         if index > 0 {
             joined.push(separator)?;
@@ -75,45 +75,51 @@ pub(super) fn length<'s>(value: &Value<'s>, effort: &Effort) -> TransformResult<
 
 /// Returns an item of a list; undefined for an empty one.
 pub(super) fn first<'s>(value: &Value<'s>, effort: &Effort) -> TransformResult<'s> {
-    list(value).map(|list| Value::from_part(list, |list| effort.items(list).next()))
+    of(value).map(|list| Value::from_part(list, |list| effort.items(list).next()))
 }
 
 /// Returns an item of a list; undefined for an empty one.
 pub(super) fn last<'s>(value: &Value<'s>, effort: &Effort) -> TransformResult<'s> {
-    list(value).map(|list| Value::from_part(list, |list| effort.items(list).last()))
+    of(value).map(|list| Value::from_part(list, |list| effort.items(list).last()))
 }
 
 /// Keeps the first of equal items.
 pub(super) fn unique<'s>(value: &Value<'s>, effort: &Effort) -> TransformResult<'s> {
     let mut seen = HashSet::new();
     let items = effort
-        .items(list(value)?)
+        .items(of(value)?)
         .filter(|item| seen.insert(canonical(&Value::from_json(item), effort)));
     Ok(rebuild(items))
 }
 
-/// Sorts numbers by value, then strings by their characters, then booleans, then nulls.
-pub(super) fn sort<'s>(value: &Value<'s>, effort: &Effort) -> TransformResult<'s> {
-    #[derive(PartialEq, Eq, PartialOrd, Ord)]
-    enum Rank {
-        Number(Decimal),
-        String(String),
-        Bool(bool),
-        Null,
-    }
-    let rank = |item: &'_ str| match Value::from_json(item) {
-        Value::Number(digits) => Ok(Rank::Number(Decimal::parse(&digits).unwrap_or_default())),
+/// Place of a value in an order: numbers by value, then strings by their characters, then booleans,
+/// then nulls.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rank {
+    Number(Decimal),
+    String(String),
+    Bool(bool),
+    Null,
+}
+
+pub(super) fn rank(value: &Value) -> Result<Rank, EvaluationError> {
+    match value {
+        Value::Number(digits) => Ok(Rank::Number(Decimal::parse(digits).unwrap_or_default())),
         Value::String(text) => Ok(Rank::String(text.decode().into_owned())),
-        Value::Bool(value) => Ok(Rank::Bool(value)),
+        Value::Bool(value) => Ok(Rank::Bool(*value)),
         Value::Null | Value::Undefined => Ok(Rank::Null),
-        item @ (Value::List(_) | Value::Object(_)) => {
-            Err(refused(&item, "numbers, strings and booleans in the list"))
+        Value::List(_) | Value::Object(_) => {
+            Err(refused(value, "numbers, strings and booleans in the list"))
         }
-    };
-    let items = effort.items(list(value)?).map(|item| {
+    }
+}
+
+/// Sorts by rank.
+pub(super) fn sort<'s>(value: &Value<'s>, effort: &Effort) -> TransformResult<'s> {
+    let items = effort.items(of(value)?).map(|item| {
         effort.read(item.len());
         effort.spend(SORT_STEPS);
-        Ok((rank(item)?, item))
+        Ok((rank(&Value::from_json(item))?, item))
     });
     let mut items = items.collect::<Result<Vec<_>, EvaluationError>>()?;
     items.sort_by(|(left, _), (right, _)| left.cmp(right));
@@ -138,7 +144,7 @@ pub(super) fn values<'s>(value: &Value<'s>, effort: &Effort) -> TransformResult<
     ))
 }
 
-fn list<'v, 's>(value: &'v Value<'s>) -> Result<&'v Cow<'s, str>, EvaluationError> {
+pub(super) fn of<'v, 's>(value: &'v Value<'s>) -> Result<&'v Cow<'s, str>, EvaluationError> {
     match value {
         Value::List(list) => Ok(list),
         _ => Err(refused(value, "a list")),

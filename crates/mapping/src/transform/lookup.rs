@@ -3,8 +3,8 @@
 use kanat_model::message::{ErrorKind, Failure};
 
 use super::{TransformResult, text};
-use crate::evaluate::Environment;
-use crate::node::Operand;
+use crate::environment::Environment;
+use crate::node::Node;
 use crate::scope::{AdapterRef, Lookup};
 use crate::value::Value;
 use crate::{EvaluationError, json};
@@ -14,17 +14,17 @@ use crate::{EvaluationError, json};
 pub(super) fn lookup<'s>(
     value: &Value<'s>,
     table: &str,
-    default: Option<&'s Operand>,
+    default: Option<&'s Node>,
     environment: &Environment<'s>,
 ) -> TransformResult<'s> {
     let found = if value.is_missing() {
         Lookup::NoKey
     } else {
-        environment.tables.lookup(table, &text::of(value)?)
+        environment.scope.tables.lookup(table, &text::of(value)?)
     };
     match (found, default) {
         (Lookup::Value(found), _) => Ok(Value::plain(found)),
-        (Lookup::NoKey, Some(default)) => environment.operand(default),
+        (Lookup::NoKey, Some(default)) => environment.argument(Some(default)),
         (Lookup::NoKey, None) => Ok(Value::Undefined),
         (Lookup::NoTable, _) => Err(EvaluationError::new(
             ErrorKind::Configuration,
@@ -42,6 +42,7 @@ pub(super) fn adapter<'s>(
 ) -> TransformResult<'s> {
     let of = |failure: Failure| EvaluationError::new(failure.kind, failure.message);
     match environment
+        .scope
         .adapters
         .call(AdapterRef::Name(name), &value.to_json())
         .map_err(|error| of(error.into()))?

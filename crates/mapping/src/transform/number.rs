@@ -1,9 +1,15 @@
 //! Transforms of numbers: exact decimal arithmetic on numbers and numeric strings.
 
+mod operators;
+mod total;
+
 use super::{TransformResult, refused};
 use crate::value::Value;
 use crate::{Effort, EvaluationError, json};
 use kanat_json::Decimal;
+
+pub(crate) use operators::{arithmetic, negative};
+pub(super) use total::Total;
 
 pub(super) fn decimal<'s>(value: &Value<'s>, places: u32) -> TransformResult<'s> {
     Ok(Value::plain(parse(value)?.fixed(places)))
@@ -64,29 +70,16 @@ pub(super) fn abs<'s>(value: &Value<'s>) -> TransformResult<'s> {
     Ok(Value::number(parse(value)?.abs().plain()))
 }
 
-/// Steps charged for each column of a sum. Numbers may stand far apart.
-const COLUMN: u64 = 10;
-
 /// Sums the numbers of a list. Nulls count nothing.
 pub(super) fn sum<'s>(value: &Value<'s>, effort: &Effort) -> TransformResult<'s> {
     let Value::List(list) = value else {
         return Err(refused(value, "a list of numbers"));
     };
-    let items = effort
-        .items(list)
-        .map(Value::from_json)
-        .filter(|item| !item.is_missing());
-    let numbers = items.enumerate().map(|(index, item)| {
-        effort.read(item.size());
-        parse(&item).map_err(|mut error| {
-            error.message = format!("item {index} of the list: {}", error.message);
-            error
-        })
-    });
-    let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
-    effort.spend(COLUMN * Decimal::columns(&numbers).count() as u64);
-    effort.check()?;
-    Ok(Value::number(Decimal::sum(&numbers).plain()))
+    let mut total = Total::new(effort);
+    for item in effort.items(list) {
+        total.add(&Value::from_json(item))?;
+    }
+    total.into_value()
 }
 
 fn parse(value: &Value) -> Result<Decimal, EvaluationError> {

@@ -19,6 +19,7 @@ pub(super) fn mapping(fields: &[(&str, Field)]) -> Mapping {
         Text(text) => FieldValue::Expression(Expression::parse(text).expect("an expression")),
         Each(list, map) => FieldValue::Each {
             list: Expression::parse(list).expect("an expression"),
+            filter: None,
             map: Box::new(mapping(map)),
         },
     };
@@ -201,7 +202,7 @@ fn fields_that_cannot_be_together_are_refused() {
 #[test]
 fn output_is_bounded() {
     let source = format!("[{}]", vec!["\"0123456789\""; 20_000].join(","));
-    let scope = kanat_mapping::Scope::new(source.as_bytes(), crate::NOW, &crate::UNBOUNDED);
+    let scope = kanat_mapping::Scope::new(source.as_bytes(), crate::NOW, crate::unbounded());
     let run = |fields: &[(&str, Field)]| {
         mapping(fields)
             .write(&scope, &mut Vec::new())
@@ -236,4 +237,71 @@ fn references_are_those_of_all_fields() {
     assert_eq!(tables, ["one", "two", "three"]);
     let roots: Vec<_> = references.roots.iter().map(|root| root.as_str()).collect();
     assert_eq!(roots, ["source", "steps", "item", "trigger", "state"]);
+}
+
+/// Writes the field `lines` of a list with a condition.
+fn write_where(
+    list: &str,
+    condition: &str,
+    fields: &[(&str, Field)],
+) -> Result<String, EvaluationError> {
+    let each = FieldValue::Each {
+        list: Expression::parse(list).expect("an expression"),
+        filter: Some(Expression::parse(condition).expect("an expression")),
+        map: Box::new(mapping(fields)),
+    };
+    let mapping = Mapping::new(vec![("lines".to_owned(), each)]).expect("one field");
+    let mut out = Vec::new();
+    mapping.write(&scope(), &mut out)?;
+    Ok(String::from_utf8(out).expect("output is text"))
+}
+
+#[test]
+fn a_condition_leaves_items_out_and_keeps_their_places() {
+    let fields: &[(&str, Field)] = &[("at", Text("index")), ("n", Text("item"))];
+    assert_eq!(
+        write_where("source.list", "item < 3", fields).as_deref(),
+        Ok(r#"{"lines":[{"at":1,"n":1},{"at":2,"n":2},{"at":3,"n":1.0}]}"#)
+    );
+    assert_eq!(
+        write_where("source.list", "index == 0 and source.yes", fields).as_deref(),
+        Ok(r#"{"lines":[{"at":0,"n":3}]}"#)
+    );
+    assert_eq!(
+        write_where("source.list", "false", fields).as_deref(),
+        Ok(r#"{"lines":[]}"#)
+    );
+    assert_eq!(
+        write_where("source.missing", "false", fields).as_deref(),
+        Ok("{}")
+    );
+    let error = write_where("source.list", "item / 0", fields).unwrap_err();
+    assert_eq!(error.field.as_deref(), Some("lines[0]"));
+    let failing: &[(&str, Field)] = &[("x", Text("item | keys"))];
+    let error = write_where("source.list", "item == 2", failing).unwrap_err();
+    assert_eq!(error.field.as_deref(), Some("lines[2].x"));
+}
+
+#[test]
+fn lists_of_expressions_see_those_of_each_around_them() {
+    let inner: &[(&str, Field)] = &[
+        ("n", Text("item.n")),
+        ("of", Text("outer.index")),
+        ("count", Text("outer.item.lines | length")),
+        (
+            "both",
+            Text("[item.n] | map(item + outer.item.n + outer.outer.index)"),
+        ),
+    ];
+    check(
+        &[(
+            "orders",
+            Each("source.orders", &[("lines", Each("item.lines", inner))]),
+        )],
+        concat!(
+            r#"{"orders":[{"lines":[{"n":1,"of":0,"count":2,"both":[2]},"#,
+            r#"{"n":2,"of":0,"count":2,"both":[4]}]},"#,
+            r#"{"lines":[{"n":3,"of":1,"count":1,"both":[7]}]}]}"#
+        ),
+    );
 }

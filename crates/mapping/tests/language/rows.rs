@@ -5,6 +5,9 @@
 //! `undefined`, or `!` with the transform that fails and its message. Texts that were errors of
 //! parsing are not in it. Most of them are those of `rows/generator.rs`; the others stand in the
 //! examples, the documentation and the tests of that time.
+//!
+//! Two things changed their meaning, and these alone: the bare arguments `env.NAME` and
+//! `response.NAME` were texts, and are paths.
 
 mod generator;
 
@@ -65,12 +68,49 @@ fn result(text: &str, payload: &str) -> String {
 fn what_flows_wrote_before_means_the_same() {
     let rows: Vec<_> = TABLE.lines().collect();
     assert_eq!(rows.len(), ROWS);
-    for row in rows {
-        let [text, payload, expected] = row.split('\t').collect::<Vec<_>>()[..] else {
-            panic!("no row: {row}");
-        };
-        let payload = PAYLOADS[payload.parse::<usize>().expect("the number of a payload")];
-        assert_eq!(result(text, payload), expected, "{text}");
+    let wrong: Vec<_> = rows.into_iter().filter_map(difference).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Returns a row with what it gives instead, unless it means the same.
+fn difference(row: &str) -> Option<String> {
+    let [text, payload, expected] = row.split('\t').collect::<Vec<_>>()[..] else {
+        panic!("no row: {row}");
+    };
+    let payload = PAYLOADS[payload.parse::<usize>().expect("the number of a payload")];
+    let found = result(text, payload);
+    // A message may say more than it did.
+    let is_same = found == expected || expected.starts_with('!') && found.starts_with(expected);
+    (!is_same && !changed_its_meaning(text)).then(|| format!("{row}\t{found}"))
+}
+
+fn changed_its_meaning(text: &str) -> bool {
+    text.contains("env.X")
+        || text
+            .replace("target.response", "")
+            .contains("response.status")
+}
+
+#[test]
+fn two_arguments_that_were_texts_are_paths() {
+    let scope = Scope {
+        variables: br#"{"X": "value"}"#,
+        ..scope()
+    };
+    for (text, expected) in [
+        ("source.missing | default(env.X)", Value::plain("value")),
+        (
+            "source.missing | default(response.status)",
+            Value::number("200"),
+        ),
+        ("'' | concat(env.X)", Value::plain("value")),
+    ] {
+        assert!(changed_its_meaning(text));
+        let expression = Expression::parse(text).expect("an expression");
+        assert_eq!(
+            expression.evaluate(&scope).expect("a value").text(),
+            expected.text()
+        );
     }
 }
 

@@ -46,6 +46,22 @@ impl Instant {
         self.timestamp.as_millisecond() + if self.late { CYCLE_SECONDS * 1_000 } else { 0 }
     }
 
+    /// Returns the nanoseconds since 1970.
+    pub fn as_nanosecond(self) -> i128 {
+        let later = if self.late { CYCLE_SECONDS } else { 0 };
+        self.timestamp.as_nanosecond() + i128::from(later) * 1_000_000_000
+    }
+
+    /// Returns date and time of day in UTC; `None` beyond the year 9999.
+    pub fn in_utc(self) -> Option<DateTime> {
+        let early = self.zoned(&TimeZone::UTC).datetime();
+        early
+            .with()
+            .year(early.year() + self.later_years())
+            .build()
+            .ok()
+    }
+
     fn early(timestamp: Timestamp) -> Self {
         Self {
             timestamp,

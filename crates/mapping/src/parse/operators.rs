@@ -1,0 +1,134 @@
+//! Operators, from the loosest to the tightest: `or`, `and`, `not` and comparisons; after the pipe
+//! `+` and `-`, then `*`, `/` and `%`, then the minus before a term.
+
+use super::{ParseResult, Parser, comparison};
+use crate::ParseError;
+use crate::node::{Arithmetic, Node, Operator};
+
+impl Parser<'_> {
+    pub(super) fn disjunct(&mut self) -> ParseResult<Node> {
+        let first = self.conjunction()?;
+        let mut nodes = Vec::new();
+        while self.keyword("or") {
+            nodes.push(self.conjunction()?);
+        }
+        Ok(chain(first, nodes, Node::Or))
+    }
+
+    fn conjunction(&mut self) -> ParseResult<Node> {
+        let first = self.conjunct()?;
+        let mut nodes = Vec::new();
+        while self.keyword("and") {
+            nodes.push(self.conjunct()?);
+        }
+        Ok(chain(first, nodes, Node::And))
+    }
+
+    fn conjunct(&mut self) -> ParseResult<Node> {
+        let negated = self.keyword("not");
+        let left = self.pipeline()?;
+        self.skip_whitespace();
+        let offset = self.position;
+        let node = match self.operator() {
+            Some(operator) => {
+                let right = self.pipeline()?;
+                let constant = comparison::constant_comparison(&left, operator, &right);
+                self.references
+                    .warnings
+                    .extend(constant.map(|message| ParseError::new(offset, message)));
+                Node::Comparison(Box::new(left), operator, Box::new(right))
+            }
+            None => left,
+        };
+        Ok(if negated {
+            Node::Not(Box::new(node))
+        } else {
+            node
+        })
+    }
+
+    fn operator(&mut self) -> Option<Operator> {
+        const OPERATORS: [(&str, Operator); 6] = [
+            ("==", Operator::Equal),
+            ("!=", Operator::Unequal),
+            ("<=", Operator::LessOrEqual),
+            (">=", Operator::GreaterOrEqual),
+            ("<", Operator::Less),
+            (">", Operator::Greater),
+        ];
+        if self.keyword("in") {
+            return Some(Operator::In);
+        }
+        let (sign, operator) = OPERATORS
+            .into_iter()
+            .find(|(sign, _)| self.rest().starts_with(sign))?;
+        self.position += sign.len();
+        Some(operator)
+    }
+
+    pub(super) fn sum(&mut self) -> ParseResult<Node> {
+        const SIGNS: [Arithmetic; 2] = [Arithmetic::Add, Arithmetic::Subtract];
+        self.arithmetic(&SIGNS, Self::product)
+    }
+
+    fn product(&mut self) -> ParseResult<Node> {
+        const SIGNS: [Arithmetic; 3] = [
+            Arithmetic::Multiply,
+            Arithmetic::Divide,
+            Arithmetic::Remainder,
+        ];
+        self.arithmetic(&SIGNS, Self::unary)
+    }
+
+    fn arithmetic(
+        &mut self,
+        signs: &[Arithmetic],
+        operand: impl Fn(&mut Self) -> ParseResult<Node>,
+    ) -> ParseResult<Node> {
+        let first = operand(self)?;
+        let mut others = Vec::new();
+        while let Some(sign) = self.sign(signs) {
+            others.push((sign, operand(self)?));
+        }
+        Ok(if others.is_empty() {
+            first
+        } else {
+            Node::Arithmetic(Box::new(first), others)
+        })
+    }
+
+    fn sign(&mut self, signs: &[Arithmetic]) -> Option<Arithmetic> {
+        let rest = self.rest();
+        let sign = signs.iter().find(|sign| rest.starts_with(sign.sign()))?;
+        self.position += sign.sign().len();
+        Some(*sign)
+    }
+
+    /// Parses a term with an optional minus before it. A minus directly before digits belongs to the
+    /// literal, which keeps its digits.
+    fn unary(&mut self) -> ParseResult<Node> {
+        let is_literal = |text: &str| {
+            let after = text.strip_prefix('-');
+            after.is_some_and(|after| after.starts_with(|letter: char| letter.is_ascii_digit()))
+        };
+        let rest = self.rest();
+        if !rest.starts_with('-') || is_literal(rest) {
+            return self.term();
+        }
+        self.position += 1;
+        let rest = self.rest();
+        if rest.starts_with('-') && !is_literal(rest) {
+            return Err(self.unexpected("a term after the minus; a second one needs parentheses"));
+        }
+        self.term().map(|term| Node::Negative(Box::new(term)))
+    }
+}
+
+/// Returns the node of several operands, or the one that there is.
+fn chain(first: Node, mut others: Vec<Node>, join: fn(Vec<Node>) -> Node) -> Node {
+    if others.is_empty() {
+        return first;
+    }
+    others.insert(0, first);
+    join(others)
+}
