@@ -12,6 +12,7 @@ mod rollback;
 mod rotate_webhook_token;
 mod run;
 mod secrets;
+mod success_when;
 mod test;
 mod update;
 mod validate;

@@ -89,13 +89,23 @@ impl<'a> Change<'a> {
         id: impl Display,
         body: &impl Message,
     ) -> Result<(), Error> {
+        self.put_body(kind, id, &body.encode_to_vec()).await
+    }
+
+    /// Publishes a resource by its encoded body.
+    pub async fn put_body(
+        &mut self,
+        kind: Kind,
+        id: impl Display,
+        body: &[u8],
+    ) -> Result<(), Error> {
         let resource_id = kind.resource_id(id);
         let generation = put(
             &mut self.tx,
             &self.app.sealer,
             &self.environment,
             &resource_id,
-            &body.encode_to_vec(),
+            body,
         )
         .await?;
         self.generation = Some(generation);

@@ -11,6 +11,7 @@ use std::pin::pin;
 
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, NodeId};
+use kanat_plan_stream::PLAN_SCHEMA;
 use kanat_proto::node::v1::node_message::Kind as Out;
 use kanat_proto::node::v1::{
     EnvironmentState, Heartbeat, Hello, Load, Nack, NodeMessage, Rejection, SnapshotRequest,
@@ -116,8 +117,8 @@ async fn a_node_that_cannot_be_served_gets_the_reason() {
     assert_eq!(refused.code(), Code::NotFound);
     assert_eq!(refused.message(), "environment \"nowhere\" does not exist");
     let newer = Hello {
-        min_plan_schema: 3,
-        max_plan_schema: 4,
+        min_plan_schema: PLAN_SCHEMA + 1,
+        max_plan_schema: PLAN_SCHEMA + 2,
         ..control.hello("node_1")
     };
     let refused = control.try_connect(newer).await.err().unwrap();

@@ -79,15 +79,19 @@ impl Program {
     pub(crate) fn references(&self) -> impl Iterator<Item = &References> {
         let parts = self.parts();
         let steps = parts.steps.iter().flat_map(|step| {
-            let when = step.when.iter().map(|when| when.references());
-            when.chain([step.params.references()])
+            let conditions = step.when.iter().chain(&step.success_when);
+            let conditions = conditions.map(|condition| condition.references());
+            conditions.chain([step.params.references()])
         });
         let target = parts.target.iter().flat_map(|target| {
             let headers = target
                 .headers
                 .iter()
                 .map(|(_, template)| template.references());
-            headers.chain([target.endpoint.references()])
+            let success_when = target.success_when.iter().map(|when| when.references());
+            headers
+                .chain(success_when)
+                .chain([target.endpoint.references()])
         });
         let mapping = parts.mapping.iter().map(|mapping| mapping.references());
         let expressions = parts

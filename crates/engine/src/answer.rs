@@ -30,6 +30,16 @@ enum Body {
     Mapping(Box<Mapping>),
 }
 
+/// The target's answer as expressions see it; each document is empty when there was none.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TargetAnswer<'a> {
+    /// Value of `target`: an object with `response`.
+    pub target: &'a [u8],
+    /// Value of `response`, as [`crate::response_document`] writes it. May be empty where
+    /// [`Answer::reads_response`] is false.
+    pub response: &'a [u8],
+}
+
 /// Response that a mapping has built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponseParts {
@@ -72,13 +82,13 @@ impl Answer {
             .any(|references| !references.adapters.is_empty())
     }
 
-    /// Returns whether an expression reads the target's answer.
+    /// Returns whether an expression reads the target's answer as `target`.
     pub fn reads_target(&self) -> bool {
         self.references()
             .any(|references| references.roots.contains(&Root::Target))
     }
 
-    /// Returns whether an expression reads `response`, which has the headers of the answer.
+    /// Returns whether an expression reads the target's answer as `response`.
     pub fn reads_response(&self) -> bool {
         self.references()
             .any(|references| references.roots.contains(&Root::Response))
@@ -112,18 +122,19 @@ impl Answer {
 }
 
 impl Program {
-    /// Builds a response. `target` is an object with `response`, or empty when there was none.
+    /// Builds a response from the target's answer, if there was one.
     pub fn answer(
         &self,
         answer: &Answer,
         input: &Input,
-        target: &[u8],
+        answered: TargetAnswer<'_>,
         resources: &dyn Resources,
     ) -> Result<ResponseParts, Failure> {
         let scope = Scope {
             trigger: input.trigger,
             steps: input.steps,
-            target,
+            target: answered.target,
+            response: answered.response,
             tables: resources,
             adapters: resources.adapters(),
             mask: input.mask,
@@ -195,7 +206,10 @@ mod tests {
         program.answer(
             &Answer::compile(plan).unwrap(),
             &input,
-            target,
+            TargetAnswer {
+                target,
+                response: br#"{"status":202,"headers":{"x-a":"1"},"body":{"ok":true}}"#,
+            },
             &NoResources,
         )
     }

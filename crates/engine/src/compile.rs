@@ -81,6 +81,7 @@ fn step(step: &v1::Step) -> Result<Step, CompileError> {
             .and_then(|param| crate::step::path_template(&step.params, param)),
         params,
         when: optional_expression(&format!("{place}.when"), &step.when)?,
+        success_when: optional_expression(&format!("{place}.success_when"), &step.success_when)?,
         rejects: step.reject_on_failure,
     })
 }
@@ -105,6 +106,7 @@ fn target(target: &v1::Target) -> Result<Target, CompileError> {
             0 => DEFAULT_TIMEOUT,
             milliseconds => Duration::from_millis(milliseconds),
         },
+        success_when: optional_expression("target.success_when", &target.success_when)?,
     })
 }
 

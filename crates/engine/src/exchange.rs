@@ -9,6 +9,7 @@ use kanat_mapping::json::{self, write_string};
 use url::Url;
 
 use crate::Mask;
+use crate::request::masked;
 
 /// Headers whose values are never shown.
 const SENSITIVE: [&str; 9] = [
@@ -201,6 +202,18 @@ fn write_body(
         write_string(&masked, out);
     }
     cut
+}
+
+/// Returns the values of headers that are never shown, as far as they are long enough to be masked.
+pub fn sensitive_values(headers: &HeaderMap) -> Vec<String> {
+    let sensitive = headers
+        .iter()
+        .filter(|(name, _)| SENSITIVE.contains(&name.as_str()));
+    masked(
+        sensitive
+            .filter_map(|(_, value)| Some(value.to_str().ok()?.to_owned()))
+            .collect(),
+    )
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -259,7 +259,7 @@ impl Program {
     }
 
     /// Returns the scope of the expressions for `instance`.
-    fn scope<'s>(
+    pub(crate) fn scope<'s>(
         &self,
         input: &Input<'s>,
         instance: Option<&'s Instance>,

@@ -33,6 +33,14 @@ impl Step {
         let when = self.when.iter().flat_map(|when| names(when.references()));
         when.chain(names(self.params.references())).collect()
     }
+
+    /// Returns the names of the steps whose outputs its `success_when` reads.
+    pub fn success_reads(&self) -> Vec<String> {
+        self.success_when
+            .iter()
+            .flat_map(|success_when| names(success_when.references()))
+            .collect()
+    }
 }
 
 /// Returns the names of the steps whose outputs the expression of a failure reads.

@@ -23,6 +23,8 @@ pub struct Step {
     pub(crate) open_path: Option<String>,
     pub(crate) params: JsonTemplate,
     pub(crate) when: Option<Expression>,
+    /// Condition that a successful answer has to satisfy.
+    pub(crate) success_when: Option<Expression>,
     pub(crate) rejects: bool,
 }
 

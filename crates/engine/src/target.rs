@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{HeaderName, Method};
-use kanat_mapping::Template;
+use kanat_mapping::{Expression, Template};
 
 /// Destination of the messages of a flow.
 pub(crate) struct Target {
@@ -13,4 +13,6 @@ pub(crate) struct Target {
     pub method: Method,
     pub headers: Vec<(HeaderName, Template)>,
     pub timeout: Duration,
+    /// Condition that a successful answer has to satisfy.
+    pub success_when: Option<Expression>,
 }

@@ -56,7 +56,11 @@ pub fn document_with_credentials(received: &InboundRequest<'_>) -> Option<Vec<u8
 fn written(received: &InboundRequest<'_>, credentials: Credentials) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     out.extend_from_slice(b"{\"headers\":{");
-    write_headers(received, credentials, &mut out);
+    let secret = token_place(received.verify).map(|verify| verify.header.to_ascii_lowercase());
+    let is_masked = |name: &str| {
+        secret.as_deref() == Some(name) || credentials == Credentials::Masked && is_credential(name)
+    };
+    write_headers(received.headers, is_masked, &mut out);
     out.extend_from_slice(b"},\"query\":");
     write_query(received, credentials, &mut out);
     out.extend_from_slice(b",\"method\":");
@@ -114,49 +118,34 @@ pub fn credentials(document: &[u8]) -> Vec<String> {
     found
 }
 
-fn write_headers(received: &InboundRequest<'_>, credentials: Credentials, out: &mut Vec<u8>) {
-    let secret = token_place(received.verify).map(|verify| verify.header.to_ascii_lowercase());
-    for (at, name) in received.headers.keys().enumerate() {
+/// Writes the members of an object of headers; repeated ones are joined.
+pub(crate) fn write_headers(
+    headers: &HeaderMap,
+    is_masked: impl Fn(&str) -> bool,
+    out: &mut Vec<u8>,
+) {
+    for (at, name) in headers.keys().enumerate() {
         if at > 0 {
             out.push(b',');
         }
         write_string(name.as_str(), out);
         out.push(b':');
-        if secret.as_deref() == Some(name.as_str())
-            || credentials == Credentials::Masked && is_credential(name.as_str())
-        {
+        if is_masked(name.as_str()) {
             write_string(MASK, out);
             continue;
         }
-        write_string(&header_text(received.headers, name), out);
+        let mut values = headers.get_all(name).iter();
+        let first = values
+            .next()
+            .map(|value| text(value.as_bytes()))
+            .unwrap_or_default();
+        write_string(
+            &values.fold(first, |joined, value| {
+                (joined.into_owned() + ", " + &text(value.as_bytes())).into()
+            }),
+            out,
+        );
     }
-}
-
-/// Returns the values of a header with commas between them.
-fn header_text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Cow<'h, str> {
-    let mut values = headers.get_all(name).iter();
-    let first = values
-        .next()
-        .map(|value| text(value.as_bytes()))
-        .unwrap_or_default();
-    values.fold(first, |joined, value| {
-        (joined.into_owned() + ", " + &text(value.as_bytes())).into()
-    })
-}
-
-/// Returns headers as a JSON object of texts.
-pub fn headers_document(headers: &HeaderMap) -> Vec<u8> {
-    let mut out = b"{".to_vec();
-    for (at, name) in headers.keys().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        write_string(name.as_str(), &mut out);
-        out.push(b':');
-        write_string(&header_text(headers, name), &mut out);
-    }
-    out.push(b'}');
-    out
 }
 
 fn write_query(received: &InboundRequest<'_>, credentials: Credentials, out: &mut Vec<u8>) {

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use kanat_catalog::Instance;
 use kanat_engine::{
     CompileError, Input, Keys, Mask, Outcome, Program, Resources, render_instance_template,
+    response_document,
 };
 use kanat_mapping::{Effort, Lookup, Tables};
 use kanat_model::Timestamp;
@@ -458,4 +459,51 @@ fn keys_call_no_adapters() {
         error.to_string(),
         "ordering_key: a key cannot call adapters"
     );
+}
+
+#[test]
+fn an_answer_is_judged_by_the_target_s_condition() {
+    let judged = |condition: &str, body: &str| {
+        let mut plan = to_erp("/orders");
+        plan.target.as_mut().expect("a target").success_when = condition.to_owned();
+        let program = program(plan);
+        let headers = http::HeaderMap::from_iter([(
+            http::HeaderName::from_static("x-kind"),
+            http::HeaderValue::from_static("receipt"),
+        )]);
+        let response = response_document(200, &headers, Some(body.as_bytes()));
+        program.succeeds(None, &input(ORDER), &response, &environment())
+    };
+    assert_eq!(judged("", "{}"), Ok(true));
+    assert_eq!(judged("response.body.ok", r#"{"ok": 1}"#), Ok(true));
+    assert_eq!(judged("response.body.ok", "{}"), Ok(false));
+    assert_eq!(
+        judged("response.body.id == source.id", r#"{"id": 4711.0}"#),
+        Ok(true)
+    );
+    assert_eq!(
+        judged("response.headers.X-Kind == 'receipt'", "{}"),
+        Ok(true)
+    );
+    assert_eq!(judged("instance.auth == 'bearer'", "{}"), Ok(true));
+    let failure = judged("response.body.n | number > 1", r#"{"n": "x"}"#).unwrap_err();
+    assert_eq!(failure.kind, ErrorKind::Condition);
+    assert_eq!(failure.field.as_deref(), Some("target.success_when"));
+    assert!(
+        failure.message.contains("given \"x\""),
+        "{}",
+        failure.message
+    );
+}
+
+#[test]
+fn a_refusal_names_the_call_and_the_condition() {
+    let mut plan = to_erp("/orders");
+    plan.target.as_mut().expect("a target").success_when = " response.body.ok ".to_owned();
+    let failure = program(plan).refusal(None, "POST https://erp.example/api/orders", 201);
+    assert_eq!(failure.kind, ErrorKind::TargetRefused);
+    let expected = "POST https://erp.example/api/orders answered 201, but success_when does not \
+                    hold: response.body.ok";
+    assert_eq!(failure.message, expected);
+    assert_eq!(failure.expression.as_deref(), Some("response.body.ok"));
 }

@@ -217,6 +217,19 @@ fn pagination(pagination: &Pagination) -> plan::Pagination {
             total_path,
             ..common
         },
+        Strategy::Page {
+            param,
+            first,
+            size_param,
+            size,
+        } => plan::Pagination {
+            strategy: "page".to_owned(),
+            page_param: param,
+            first_page: first,
+            page_size_param: size_param.unwrap_or_default(),
+            page_size: size.unwrap_or(0),
+            ..common
+        },
         Strategy::LinkHeader => plan::Pagination {
             strategy: "link_header".to_owned(),
             ..common
@@ -239,6 +252,7 @@ fn compiled_step(step: &Step, names: &dyn Names) -> Result<plan::Step, Diagnosti
         params: step.params.clone(),
         reject_on_failure: step.on_failure == OnFailure::Reject,
         when: text(step.when.as_ref()),
+        success_when: text(step.success_when.as_ref()),
     })
 }
 
@@ -249,6 +263,7 @@ fn compiled_target(target: &Target, names: &dyn Names) -> Result<plan::Target, D
         method: target.method.clone(),
         headers: named_texts(&target.headers),
         timeout_ms: millis(target.timeout),
+        success_when: text(target.success_when.as_ref()),
     })
 }
 

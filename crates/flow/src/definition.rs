@@ -212,7 +212,7 @@ pub struct Pagination {
     pub max_pages: Option<u32>,
 }
 
-/// The four strategies, each with its keys.
+/// The five strategies, each with its keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Strategy {
     /// The answer holds the next cursor.
@@ -230,6 +230,17 @@ pub enum Strategy {
         page_size: u32,
         /// Path of the total count in the answer; empty when it has none.
         total_path: String,
+    },
+    /// The request counts pages.
+    Page {
+        /// The request parameter for the number of the page.
+        param: String,
+        /// Number of the first page.
+        first: u32,
+        /// The request parameter for the size of a page, when it is sent.
+        size_param: Option<String>,
+        /// Number of records of a full page; absent when only an empty page is the last.
+        size: Option<u32>,
     },
     /// The `Link` header with `rel=next`.
     LinkHeader,
@@ -263,6 +274,8 @@ pub struct Step {
     pub on_failure: OnFailure,
     /// It runs only when this is true.
     pub when: Option<Expression>,
+    /// Condition that a successful answer has to satisfy.
+    pub success_when: Option<Expression>,
 }
 
 impl Step {
@@ -294,6 +307,8 @@ pub struct Target {
     pub headers: Vec<(String, Template)>,
     /// How long an attempt may take.
     pub timeout: Duration,
+    /// Condition that a successful answer has to satisfy.
+    pub success_when: Option<Expression>,
 }
 
 /// A field of the output.

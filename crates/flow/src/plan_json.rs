@@ -163,6 +163,12 @@ fn pagination(pagination: &plan::Pagination) -> Json {
         ("totalPath", text(&pagination.total_path)),
         ("tokenPath", text(&pagination.token_path)),
         ("tokenParam", text(&pagination.token_param)),
+        ("pageParam", text(&pagination.page_param)),
+        ("pageSizeParam", text(&pagination.page_size_param)),
+        (
+            "firstPage",
+            (pagination.strategy == "page").then(|| pagination.first_page.to_string()),
+        ),
     ])
 }
 
@@ -182,6 +188,7 @@ fn step(step: &plan::Step) -> Json {
         ),
         ("rejectOnFailure", Some(step.reject_on_failure.to_string())),
         ("when", text(&step.when)),
+        ("successWhen", text(&step.success_when)),
     ])
 }
 
@@ -228,6 +235,7 @@ fn target(target: &plan::Target) -> Json {
         ("method", text(&target.method)),
         ("headers", named_texts(&target.headers)),
         ("timeoutMs", Some(target.timeout_ms.to_string())),
+        ("successWhen", text(&target.success_when)),
     ])
 }
 

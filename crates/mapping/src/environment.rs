@@ -18,6 +18,7 @@ pub(crate) struct Environment<'s> {
     trigger: &'s str,
     steps: &'s str,
     target: &'s str,
+    response: &'s str,
     instance: &'s str,
     state: &'s str,
     /// Element of the innermost list; none outside of lists.
@@ -52,6 +53,7 @@ impl<'s> Environment<'s> {
             trigger: text(scope.trigger),
             steps: text(scope.steps),
             target: text(scope.target),
+            response: text(scope.response),
             instance: text(scope.instance),
             state: text(scope.state),
             element: None,
@@ -138,6 +140,7 @@ impl<'s> Environment<'s> {
             Root::Trigger => (self.trigger, &[][..]),
             Root::Steps => (self.steps, &[][..]),
             Root::Target => (self.target, &[][..]),
+            Root::Response => (self.response, &[][..]),
             Root::Instance => (self.instance, &[][..]),
             Root::State => (self.state, &[][..]),
             Root::Item => match self.element_at(path.outward) {
@@ -146,8 +149,6 @@ impl<'s> Environment<'s> {
             },
             Root::Index => return Ok(self.index(path)),
             Root::Env => (text(self.scope.variables), &[][..]),
-            // The parser has made these paths into the target's answer.
-            Root::Response => (self.target, &[][..]),
         };
         let (json, segments) = match path.slot.and_then(|slot| slots.get(slot)) {
             Some(Some(found)) => (*found, path.split().1),

@@ -20,8 +20,11 @@ pub struct Scope<'s> {
     pub trigger: &'s [u8],
     /// An object of `{output, status}` by step name.
     pub steps: &'s [u8],
-    /// An object with `response` (`status`, `body`, `headers`), after delivery or a call.
+    /// An object with `response`, after delivery.
     pub target: &'s [u8],
+    /// An object of `{status, headers, body}`: the answer that a condition judges, or that of the
+    /// target after delivery.
+    pub response: &'s [u8],
     /// The config of the connector in whose place the expression stands. Its values are never shown
     /// in errors.
     pub instance: &'s [u8],
@@ -50,6 +53,7 @@ impl<'s> Scope<'s> {
             trigger: b"",
             steps: b"",
             target: b"",
+            response: b"",
             instance: b"",
             state: b"",
             variables: b"",

@@ -56,6 +56,7 @@ fn scope() -> Scope<'static> {
         target: br#"{"response": {"body": {"ok": true}, "status": 200}}"#,
         instance: br#"{"region": "eu", "secret": "hunter2"}"#,
         state: br#"{"cursor": "c9"}"#,
+        response: br#"{"status": 202, "headers": {"x-request-id": "r1"}, "body": {"ok": false}}"#,
         tables: &OneTable,
         ..Scope::new(SOURCE.as_bytes(), NOW, unbounded())
     }

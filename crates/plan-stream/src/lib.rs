@@ -1,9 +1,10 @@
 //! Agreement of both ends of the plan stream: names and hashes of resources, hashes of sets of
-//! them, the chunks of a snapshot, the parts of a lookup table, the form in which a plan is kept
+//! them, the chunks of a snapshot, the parts of a lookup table, the bodies of flows, the form in which a plan is kept
 //! with messages, and the plan schemas that a build can run. No I/O.
 
 #![warn(missing_docs)]
 
+pub mod flow;
 pub mod parts;
 pub mod resource;
 pub mod saved;
@@ -19,9 +20,9 @@ pub use schema::Schemas;
 pub use set_hash::SetHash;
 pub use sharded::ShardedMap;
 
-/// The plan schema that this build writes, and the newest that it runs. 2 has lookup tables in
-/// parts.
-pub const PLAN_SCHEMA: u32 = 2;
+/// The newest plan schema that this build writes and runs. 2 has lookup tables in parts, 3 flows
+/// that judge answers by `success_when`, and polls that count pages.
+pub const PLAN_SCHEMA: u32 = 3;
 
 /// The oldest plan schema that this build runs: resources that need nothing newer have it.
 pub const MIN_PLAN_SCHEMA: u32 = 1;

@@ -9,7 +9,7 @@ use kanat_proto::plan::v1::lookup_table::Entry;
 use kanat_proto::plan::v1::{Head, LookupTable};
 use prost::Message;
 
-use crate::{Kind, PLAN_SCHEMA};
+use crate::Kind;
 
 /// Encoded bytes of the entries of a part when a table is split.
 const PART_BYTES: usize = 16 << 10;
@@ -108,12 +108,15 @@ pub fn resource_ids(table: &str, parts: u32) -> impl Iterator<Item = String> {
     (0..parts).map(move |part| Kind::LookupPart.resource_id(part_id(table, parts, part)))
 }
 
+/// The plan schema of tables in parts.
+const SCHEMA: u32 = 2;
+
 /// Returns the body of a head or of a part, which says the plan schema that it takes.
 pub fn encode(table: &LookupTable) -> Vec<u8> {
     let mut body = table.encode_to_vec();
     body.extend(
         Head {
-            plan_schema: PLAN_SCHEMA,
+            plan_schema: SCHEMA,
         }
         .encode_to_vec(),
     );
@@ -177,7 +180,7 @@ mod tests {
     fn a_body_says_the_plan_schema_that_it_takes_and_reads_back() {
         let table = table(3);
         let body = encode(&table);
-        assert_eq!(crate::schema::of(&body), PLAN_SCHEMA);
+        assert_eq!(crate::schema::of(&body), SCHEMA);
         assert_eq!(LookupTable::decode(body.as_slice()), Ok(table));
     }
 

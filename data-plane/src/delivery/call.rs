@@ -13,7 +13,7 @@ use kanat_telemetry::metrics;
 use kanat_telemetry::spans::{Kind, Span};
 
 use super::response::{seen, shown};
-use super::{End, Run};
+use super::{End, Run, outputs};
 use crate::connector::{self, CallPermit, Unavailable};
 use crate::observed::CallResult;
 use crate::plans::RenewalOutcome;
@@ -171,7 +171,10 @@ impl Run<'_> {
         if let Some(pass) = pass {
             pass.record(breaker_outcome(answer.as_ref().map(|answer| answer.status)));
         }
-        let failure = self.judge(&answer, spec, action, &sent);
+        let failure = match self.judge(&answer, spec, action, &sent) {
+            None => self.dissatisfied(&answer, spec, &sent).await,
+            failure => failure,
+        };
         self.observe(&instance, &answer, spec, failure.as_ref());
         let error = failure.as_ref().map(|failure| failure.message.clone());
         if let Some(span) = span {
@@ -268,6 +271,35 @@ impl Run<'_> {
             own,
             self.work.traceparent.as_deref().map(trace_context::parent),
         )
+    }
+
+    /// Returns the failure of a call whose successful answer does not satisfy the `success_when` of
+    /// the definition, or cannot be judged by it. `shown` is the request as the trace has it.
+    async fn dissatisfied(
+        &mut self,
+        answer: &Result<Response, outbound::Error>,
+        spec: &CallSpec<'_>,
+        shown: &str,
+    ) -> Option<Failure> {
+        let program = self.tools.program;
+        let step = spec.step;
+        let answer = answer.as_ref().ok()?;
+        program.success_when(step)?;
+        self.mask.add(&exchange::sensitive_values(&answer.headers));
+        let response = outputs::response(answer);
+        let holds = self
+            .evaluate(|program, input, resources| {
+                program.succeeds(step, input, &response, resources)
+            })
+            .await;
+        let call = exchange::method_and_url(shown);
+        let mut failure = match holds {
+            Ok(true) => return None,
+            Ok(false) => program.refusal(step, &call, answer.status),
+            Err(failure) => failure,
+        };
+        failure.message = self.mask.apply(&failure.message).into_owned();
+        Some(failure)
     }
 
     /// Returns the failure of a call; `None` for a 2xx answer that `action` does not consider a

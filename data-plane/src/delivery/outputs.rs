@@ -1,8 +1,9 @@
-//! Outputs of steps: conversion of an answer to an output, and the document that expressions see as
-//! `steps`.
+//! Answers in expressions: conversion of an answer to an output, and the documents that expressions
+//! see as `steps` and as `response`.
 
 use bytes::Bytes;
 use http::header;
+use kanat_engine::{RESPONSE_BODY_LIMIT, response_document};
 use kanat_mapping::json::write_string;
 use kanat_message_log::Step;
 use kanat_net::outbound::Response;
@@ -32,6 +33,13 @@ pub(crate) fn of_answer(answer: &Response) -> Bytes {
             .map(|text| text.unwrap_or_else(|| answer.body.clone()))
     });
     read.unwrap_or_else(|_| answer.body.clone())
+}
+
+/// Returns the value of `response` in expressions.
+pub(crate) fn response(answer: &Response) -> Vec<u8> {
+    let is_whole = !answer.truncated && answer.body.len() <= RESPONSE_BODY_LIMIT;
+    let body = is_whole.then(|| of_answer(answer));
+    response_document(answer.status, &answer.headers, body.as_deref())
 }
 
 /// Returns `{name: {output, status}}`; empty before any step has succeeded.

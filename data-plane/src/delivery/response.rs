@@ -6,7 +6,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use kanat_engine::exchange::{self, ResponseView};
-use kanat_engine::{Mask, ResponseParts};
+use kanat_engine::{Mask, ResponseParts, TargetAnswer};
 use kanat_mapping::json;
 use kanat_model::message::{ErrorKind, Failure};
 use kanat_net::outbound::Response;
@@ -62,8 +62,17 @@ impl Run<'_> {
                 } else {
                     Vec::new()
                 };
+                let response = if mapping.reads_response() {
+                    self.response_document(response_mapping)?
+                } else {
+                    Vec::new()
+                };
                 self.evaluate(|program, input, resources| {
-                    program.answer(mapping, input, &target, resources)
+                    let answered = TargetAnswer {
+                        target: &target,
+                        response: &response,
+                    };
+                    program.answer(mapping, input, answered, resources)
                 })
                 .await
             }
@@ -205,6 +214,20 @@ impl Run<'_> {
         out.extend_from_slice(&body);
         out.extend_from_slice(format!(",\"status\":{}}}}}", response.status).as_bytes());
         Ok(out)
+    }
+
+    /// Returns the value of `response` in expressions; empty when there was no answer.
+    fn response_document(
+        &mut self,
+        response_mapping: &ResponseMapping,
+    ) -> Result<Vec<u8>, Failure> {
+        // Its faults are those of `target`.
+        self.target_body(response_mapping)?;
+        Ok(self
+            .response
+            .as_ref()
+            .map(outputs::response)
+            .unwrap_or_default())
     }
 }
 

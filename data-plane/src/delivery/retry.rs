@@ -49,6 +49,7 @@ fn may_pass(policy: Policy, kind: ErrorKind, status: Option<u16>) -> bool {
                 || status.is_some_and(|status| matches!(status, 408 | 425 | 429 | 500..=599))
         }
         ErrorKind::Mapping
+        | ErrorKind::Condition
         | ErrorKind::Egress
         | ErrorKind::Rejected
         | ErrorKind::Configuration
@@ -186,6 +187,7 @@ mod tests {
     fn what_cannot_pass_is_not_tried_again() {
         for kind in [
             ErrorKind::Mapping,
+            ErrorKind::Condition,
             ErrorKind::Egress,
             ErrorKind::Rejected,
             ErrorKind::Configuration,

@@ -132,7 +132,7 @@ fn rejected(step: &Step, end: End) -> End {
         End::Failed {
             mut failure,
             answer,
-        } if step.rejects() => {
+        } if step.rejects() && failure.kind != ErrorKind::Condition => {
             failure.kind = ErrorKind::Rejected;
             End::Failed { failure, answer }
         }

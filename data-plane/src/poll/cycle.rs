@@ -271,7 +271,7 @@ impl Cycle<'_> {
     fn shows_secret(&self, progress: &Progress) -> bool {
         match &progress.next {
             Position::Url(url) => self.mask().apply(url) != *url,
-            Position::First | Position::Value(_) | Position::Offset(_) => false,
+            Position::First | Position::Value(_) | Position::Offset(_) | Position::Page(_) => false,
         }
     }
 

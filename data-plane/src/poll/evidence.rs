@@ -76,7 +76,7 @@ impl FirstPage<'_> {
             return self.stopped("source.poll has no pagination", &reason);
         };
         match pagination.strategy.as_str() {
-            "offset" => return self.short_page(pagination, &poll.records_path),
+            "offset" | "page" => return self.short_page(pagination, &poll.records_path),
             "link_header" => {
                 let scalars = self.scalars(&poll.records_path);
                 let reason = self.named_next(&scalars).or_else(|| self.full_page())?;

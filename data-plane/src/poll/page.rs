@@ -53,6 +53,7 @@ pub(super) fn next(
     match pagination.strategy.as_str() {
         "cursor" | "next_token" => Ok(found.map(Position::Value)),
         "offset" => offset(pagination, here, found, records),
+        "page" => Ok(page(pagination, here, records)),
         "link_header" => Ok(link::next(headers, url)?.map(|url| Position::Url(url.into()))),
         unknown => Err(format!(
             "this build does not know the pagination {unknown:?}"
@@ -91,8 +92,20 @@ fn offset(
 fn offset_of(here: &Position) -> u64 {
     match here {
         Position::Offset(offset) => *offset,
-        Position::First | Position::Value(_) | Position::Url(_) => 0,
+        Position::First | Position::Value(_) | Position::Page(_) | Position::Url(_) => 0,
     }
+}
+
+/// Returns the next page. The last one is empty, or shorter than the size that the flow names.
+fn page(pagination: &Pagination, here: &Position, records: usize) -> Option<Position> {
+    let here = match here {
+        Position::Page(page) => *page,
+        Position::First | Position::Value(_) | Position::Offset(_) | Position::Url(_) => {
+            pagination.first_page.into()
+        }
+    };
+    let is_full = records > 0 && records >= pagination.page_size as usize;
+    is_full.then(|| Position::Page(here.saturating_add(1)))
 }
 
 /// Returns a warning about a page with fewer records than the offset grows by while the endpoint
@@ -273,12 +286,41 @@ mod tests {
         );
     }
 
+    #[test]
+    fn pages_go_on_to_one_that_is_empty_or_not_full() {
+        let after = |page_size: u32, here: Position, records: usize| {
+            let pagination = Pagination {
+                strategy: "page".to_owned(),
+                page_size,
+                first_page: 1,
+                ..Pagination::default()
+            };
+            let url = Url::parse("http://a.example/").unwrap();
+            next(
+                Some(&pagination),
+                &here,
+                None,
+                records,
+                &HeaderMap::new(),
+                &url,
+            )
+            .unwrap()
+        };
+        assert_eq!(after(0, Position::First, 1), Some(Position::Page(2)));
+        assert_eq!(after(0, Position::Page(7), 1), Some(Position::Page(8)));
+        assert_eq!(after(0, Position::Page(7), 0), None);
+        assert_eq!(after(100, Position::Page(1), 100), Some(Position::Page(2)));
+        assert_eq!(after(100, Position::Page(1), 101), Some(Position::Page(2)));
+        assert_eq!(after(100, Position::Page(1), 99), None);
+        assert_eq!(after(100, Position::Page(1), 0), None);
+    }
+
     proptest::proptest! {
         #[test]
         fn no_answer_makes_it_panic(
             body in r#"[\[\]{}:,"\\0-9a-c. truefalsn]{0,40}"#,
             path in r"[a-c]?(\.[a-c]){0,2}",
-            strategy in "cursor|offset|next_token|link_header",
+            strategy in "cursor|offset|next_token|link_header|page",
             records in 0..200usize,
         ) {
             // What is no JSON is refused before.

@@ -1,4 +1,4 @@
-//! Detection of endpoints that ignore the offset and return the same page for each one. Without a
+//! Detection of endpoints that ignore the offset or the page and return the same records for each. Without a
 //! total such a cycle would never end, because every page is full; with one, the records of other
 //! pages would be missing silently.
 
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 /// Digest of the records of the previous page. It is not used where pages end by themselves.
 pub(super) struct Repeats<'a> {
-    /// The parameter that carries the offset.
+    /// The parameter that carries the offset or the page.
     parameter: Option<&'a str>,
     here: Sha256,
     before: Option<[u8; 32]>,
@@ -16,10 +16,11 @@ pub(super) struct Repeats<'a> {
 
 impl<'a> Repeats<'a> {
     pub fn of(pagination: Option<&'a Pagination>) -> Self {
-        let counts = |pagination: &&Pagination| pagination.strategy == "offset";
-        let parameter = pagination
-            .filter(counts)
-            .map(|pagination| pagination.offset_param.as_str());
+        let parameter = pagination.and_then(|pagination| match pagination.strategy.as_str() {
+            "offset" => Some(pagination.offset_param.as_str()),
+            "page" => Some(pagination.page_param.as_str()),
+            _ => None,
+        });
         Self {
             parameter,
             here: Sha256::new(),
@@ -93,6 +94,16 @@ mod tests {
             refused(offset(""), &[&["1", "2"], &["12"], &["2", "1"], &[], &[]]),
             None
         );
+    }
+
+    #[test]
+    fn counted_pages_are_compared_too() {
+        let page = Pagination {
+            strategy: "page".to_owned(),
+            ..Pagination::default()
+        };
+        assert_eq!(refused(page.clone(), &[&["1"], &["1"]]), Some(1));
+        assert_eq!(refused(page, &[&["1"], &["2"], &[]]), None);
     }
 
     #[test]

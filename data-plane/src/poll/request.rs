@@ -65,6 +65,12 @@ impl Requests {
                     .append_pair(&param.name, &value.rendered());
             }
         }
+        if let Some(pagination) = &poll.pagination
+            && !pagination.page_size_param.is_empty()
+        {
+            let size = pagination.page_size.to_string();
+            url = with(&url, &pagination.page_size_param, &size);
+        }
         let mut headers = HeaderMap::new();
         headers.insert(header::USER_AGENT, agent.clone());
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
@@ -135,8 +141,10 @@ impl Requests {
     pub fn at(&self, position: &Position) -> Result<(Url, HeaderMap), String> {
         let mut url = match position {
             Position::First => self.url.clone(),
-            Position::Value(value) => self.with(value),
-            Position::Offset(offset) => self.with(&offset.to_string()),
+            Position::Value(value) => with(&self.url, &self.parameter, value),
+            Position::Offset(number) | Position::Page(number) => {
+                with(&self.url, &self.parameter, &number.to_string())
+            }
             Position::Url(url) => {
                 Url::parse(url).map_err(|error| format!("the next page is no URL: {error}"))?
             }
@@ -193,23 +201,21 @@ impl Requests {
                 .any(|(own, secret)| own.eq_ignore_ascii_case(&name) && *secret == value)
         })
     }
+}
 
-    /// Returns the URL with another value of the position parameter.
-    fn with(&self, value: &str) -> Url {
-        let mut url = self.url.clone();
-        let others = self
-            .url
-            .query_pairs()
-            .filter(|(name, _)| *name != self.parameter);
-        let others: Vec<_> = others
-            .map(|(name, value)| (name.into_owned(), value.into_owned()))
-            .collect();
-        url.query_pairs_mut()
-            .clear()
-            .extend_pairs(others)
-            .append_pair(&self.parameter, value);
-        url
-    }
+/// Returns a URL with this value of a parameter of its query, and no other.
+fn with(url: &Url, parameter: &str, value: &str) -> Url {
+    let others: Vec<_> = url
+        .query_pairs()
+        .filter(|(name, _)| name != parameter)
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+        .collect();
+    let mut url = url.clone();
+    url.query_pairs_mut()
+        .clear()
+        .extend_pairs(others)
+        .append_pair(parameter, value);
+    url
 }
 
 /// Returns the position parameter and the first position.
@@ -219,6 +225,10 @@ fn positions(pagination: Option<&Pagination>) -> (String, Position) {
     };
     match pagination.strategy.as_str() {
         "offset" => (pagination.offset_param.clone(), Position::Offset(0)),
+        "page" => (
+            pagination.page_param.clone(),
+            Position::Page(pagination.first_page.into()),
+        ),
         "next_token" => (pagination.token_param.clone(), Position::First),
         _ => (pagination.cursor_param.clone(), Position::First),
     }
@@ -359,6 +369,23 @@ mod tests {
             format!("https://shop.example/api/orders/a%20b?a=a+b&{since}&from=200")
         );
         assert_eq!(requests.first(), Position::Offset(0));
+        let counted = Poll {
+            params: vec![named("page", "7"), named("per", "5"), named("a", "b")],
+            pagination: Some(Pagination {
+                strategy: "page".to_owned(),
+                page_param: "page".to_owned(),
+                page_size_param: "per".to_owned(),
+                page_size: 50,
+                ..Pagination::default()
+            }),
+            ..poll("https://shop.example/orders?page=3&c=d")
+        };
+        let counted = prepared(&counted, CONFIG);
+        assert_eq!(counted.first(), Position::Page(0));
+        assert_eq!(
+            counted.at(&Position::Page(2)).unwrap().0.as_str(),
+            "https://shop.example/orders?c=d&a=b&per=50&page=2"
+        );
         for (name, value) in [
             ("x-key", "t0p"),
             ("authorization", "Bearer t0p"),

@@ -53,6 +53,8 @@ pub(super) enum Position {
     Value(String),
     /// An offset in records.
     Offset(u64),
+    /// The number of a page.
+    Page(u64),
     Url(String),
 }
 
@@ -113,6 +115,7 @@ mod tests {
             Position::First,
             Position::Value("a\"b".to_owned()),
             Position::Offset(7),
+            Position::Page(7),
         ] {
             let progress = Progress {
                 began_at: at,

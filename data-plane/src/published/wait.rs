@@ -157,6 +157,7 @@ pub(super) fn failed(kind: ErrorKind, id: &MessageId) -> Refusal {
         ErrorKind::Status | ErrorKind::TargetRefused => {
             "a system behind this API answered with an error"
         }
+        ErrorKind::Condition => "the answer of a system behind this API could not be judged",
         ErrorKind::Rejected => "a step of the flow failed",
         ErrorKind::Configuration
         | ErrorKind::Credentials

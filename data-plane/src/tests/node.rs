@@ -260,6 +260,7 @@ pub fn flow(name: &str) -> FlowPlan {
             method: "POST".to_owned(),
             headers: Vec::new(),
             timeout_ms: 30_000,
+            success_when: String::new(),
         }),
         retry: Some(Retry {
             count: 3,

@@ -26,7 +26,8 @@ async fn a_page_that_fails_costs_a_cycle_and_no_record_comes_twice() {
     let failures: Mutex<HashMap<String, usize>> = Mutex::default();
     let provider = Provider::scripted(RECORDS_OF_THREE_PAGES, move |received, _| {
         // The third page of each.
-        if !received.path.ends_with("=200") && !received.path.ends_with("=at-200") {
+        let is_third = |end: &&str| received.path.ends_with(*end);
+        if !["=200", "=at-200", "page=3"].iter().any(is_third) {
             return None;
         }
         let mut failures = failures.lock().unwrap();
@@ -85,6 +86,7 @@ async fn a_page_that_fails_costs_a_cycle_and_no_record_comes_twice() {
 fn first_page(strategy: &str) -> String {
     match strategy {
         "total" | "offset" => format!("/{strategy}?offset=0"),
+        "page" => "/page?page=1".to_owned(),
         _ => format!("/{strategy}"),
     }
 }

@@ -1,4 +1,4 @@
-//! An endpoint with numbered records in pages of a hundred, by cursor, offset, link and token.
+//! An endpoint with numbered records in pages of a hundred, by cursor, offset, link, token and page.
 
 use std::collections::HashMap;
 
@@ -45,7 +45,7 @@ impl Provider {
     }
 }
 
-/// `/cursor`, `/offset`, `/total`, `/link` and `/token`.
+/// `/cursor`, `/offset`, `/total`, `/link`, `/token` and `/page`, whose first is 1.
 pub fn page(received: &ReceivedRequest, records: u64) -> Reply {
     let (path, query) = received
         .path
@@ -58,13 +58,14 @@ pub fn page(received: &ReceivedRequest, records: u64) -> Reply {
     let number = |name: &str| {
         query
             .get(name)
-            .and_then(|value| value.trim_start_matches("at-").parse().ok())
+            .and_then(|value| value.trim_start_matches("at-").parse::<u64>().ok())
     };
     let from: u64 = ["cursor", "offset", "page_token", "from"]
         .into_iter()
         .find_map(number)
+        .or_else(|| Some(number("page")?.saturating_sub(1) * PAGE))
         .unwrap_or(0);
-    let end = (from + PAGE).min(records);
+    let end = (from + PAGE).min(records).max(from);
     let items: Vec<Value> = (from..end)
         .map(|id| json!({ "id": id, "name": format!("record {id}, \"quoted\"") }))
         .collect();
@@ -85,7 +86,7 @@ pub fn page(received: &ReceivedRequest, records: u64) -> Reply {
             })
         }
         "/total" => json!({ "items": items, "total": records }),
-        "/offset" | "/link" => Value::Array(items),
+        "/offset" | "/link" | "/page" => Value::Array(items),
         _ => return Reply::Answer(404, Vec::new(), "{}".to_owned()),
     };
     let mut headers = Vec::new();

@@ -1,5 +1,6 @@
 //! Each way to go from page to page, record by record.
 
+use kanat_tests::target::Reply;
 use kanat_tests::{FakeTarget, TestApp};
 use serde_json::json;
 
@@ -17,13 +18,17 @@ const LINK: &str = "    interval: 1h\n    pagination: { strategy: link_header }\
 const TOKEN: &str = "    interval: 1h\n    records_path: items\n    pagination: { strategy: \
                      next_token, token_path: nextPageToken, token_param: page_token }\n";
 
+const PAGES: &str = "    interval: 1h\n    pagination: { strategy: page, page_param: page, \
+                     page_size: 100 }\n";
+
 /// By the endpoint of the provider.
-pub const STRATEGIES: [(&str, &str); 5] = [
+pub const STRATEGIES: [(&str, &str); 6] = [
     ("cursor", CURSOR),
     ("total", TOTAL),
     ("offset", OFFSET),
     ("link", LINK),
     ("token", TOKEN),
+    ("page", PAGES),
 ];
 
 #[tokio::test]
@@ -178,4 +183,118 @@ async fn pages_that_are_not_asked_for_show_in_the_state_of_the_poll() {
         .await;
     let poll = polled(&app.api, &flow).await;
     assert!(poll["lastError"].is_null(), "{poll}");
+}
+
+/// A provider whose page `n` has the records of `pages[n]`; what lies behind them is `behind`.
+async fn paged(pages: Vec<Vec<u64>>, behind: Reply) -> FakeTarget {
+    FakeTarget::scripted(move |received, _| {
+        let (_, query) = received.path.split_once('?').unwrap_or_default();
+        let page = query.split('&').find_map(|pair| pair.strip_prefix("page="));
+        let page: usize = page
+            .and_then(|page| page.parse().ok())
+            .unwrap_or(usize::MAX);
+        match pages.get(page) {
+            Some(ids) => {
+                let records: Vec<_> = ids.iter().map(|id| json!({ "id": id })).collect();
+                Reply::Answer(200, Vec::new(), json!(records).to_string())
+            }
+            None => behind.clone(),
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn pages_are_asked_for_by_number_until_one_is_empty_or_short() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let empty = Reply::Answer(200, Vec::new(), "[]".to_owned());
+    // The first pages are longer than page_size, which is no end.
+    for (name, query, keys, pages, asked) in [
+        (
+            "unsized",
+            "/all?page=7&x=1",
+            "page_param: page, first_page: 0",
+            vec![vec![0, 1, 2], vec![3], vec![4, 5]],
+            &[
+                "/all?x=1&page=0",
+                "/all?x=1&page=1",
+                "/all?x=1&page=2",
+                "/all?x=1&page=3",
+            ][..],
+        ),
+        (
+            "sized",
+            "/all?n=9",
+            "page_param: page, page_size_param: n, page_size: 2",
+            vec![vec![], vec![0, 1, 2], vec![3, 4], vec![5], vec![6, 7]],
+            &["/all?n=2&page=1", "/all?n=2&page=2", "/all?n=2&page=3"][..],
+        ),
+        (
+            "counted",
+            "/all",
+            "page_param: page, first_page: 2, page_size: 2",
+            vec![vec![], vec![], vec![0, 1], vec![2, 3], vec![4, 5]],
+            &["/all?page=2", "/all?page=3", "/all?page=4", "/all?page=5"][..],
+        ),
+    ] {
+        let provider = paged(pages, empty.clone()).await;
+        app.api
+            .http_instance(&format!("shop-{name}"), &provider.url())
+            .await;
+        let poll = format!("    interval: 1h\n    pagination: {{ strategy: page, {keys} }}\n");
+        let yaml = polling(name, query, &poll)
+            .replace("connector: shop", &format!("connector: shop-{name}"));
+        let (flow, _) = app.api.deployed(&yaml).await;
+        let poll = polled(&app.api, &flow).await;
+        assert_eq!(poll.get("lastError"), None, "{name}: {poll}");
+        assert_eq!(delivered(&target, name, 6).await, all(6), "{name}");
+        let paths: Vec<_> = provider
+            .received()
+            .into_iter()
+            .map(|call| call.path)
+            .collect();
+        assert_eq!(paths, asked, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_repeats_or_fails_fails_the_cycle() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let same = Reply::Answer(
+        200,
+        Vec::new(),
+        json!([{ "id": 0 }, { "id": 1 }]).to_string(),
+    );
+    let gone = Reply::Answer(404, Vec::new(), "{}".to_owned());
+    for (name, behind, told) in [
+        (
+            "same",
+            same,
+            "a page has the same records as the one before: the endpoint takes no notice of the \
+             parameter \"page\"",
+        ),
+        ("gone", gone, "/all?page=2 answered 404"),
+    ] {
+        let provider = paged(vec![vec![], vec![0, 1]], behind).await;
+        app.api
+            .http_instance(&format!("shop-{name}"), &provider.url())
+            .await;
+        let poll = "    interval: 1s\n    record_id: id\n    pagination: { strategy: page, \
+                    page_param: page }\n";
+        let yaml = polling(name, "/all", poll)
+            .replace("connector: shop", &format!("connector: shop-{name}"));
+        let (flow, _) = app.api.deployed(&yaml).await;
+        let poll = polled(&app.api, &flow).await;
+        let error = poll["lastError"].as_str().unwrap_or_default();
+        assert!(error.contains(told), "{name}: {poll}");
+        assert_eq!(delivered(&target, name, 2).await, all(2), "{name}");
+        // The next cycle begins at the first page, and its records are seen ones.
+        let calls = provider.arrivals(3).await;
+        assert_eq!(calls[2].path, "/all?page=1");
+        assert_eq!(messages(&app.api, &flow).await, 2, "{name}");
+    }
 }

@@ -16,7 +16,6 @@ use kanat_proto::plan::v1::{FlowPlan, SetVersion, trigger};
 use kanat_store::flow::{self, Flow};
 use kanat_store::flow_version::FlowVersion;
 use kanat_store::{Db, Tx, environment, flow_version, meta};
-use prost::Message;
 
 use super::names::EnvironmentNames;
 use super::{definition, fields, identity, refuse_callers, uses, version, webhook};
@@ -120,7 +119,8 @@ pub async fn publish_again(change: &mut Change<'_>, flow: &Flow) -> Result<(), E
             webhook::tokens(change.app, change, &mut flow.clone(), Timestamp::now()).await?;
         hook.tokens = tokens.iter().map(webhook::to_plan).collect();
     }
-    change.put(Kind::Flow, &flow.id, &plan).await
+    let body = kanat_plan_stream::flow::encode(&plan);
+    change.put_body(Kind::Flow, &flow.id, &body).await
 }
 
 async fn set_status(
@@ -300,7 +300,7 @@ async fn ready(
             &call.app.sealer,
             &call.caller.environment_id,
             &resource_id,
-            &plan.encode_to_vec(),
+            &kanat_plan_stream::flow::encode(&plan),
         ),
         deployed_by: call.caller.clone(),
         summary,

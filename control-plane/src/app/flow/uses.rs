@@ -31,9 +31,11 @@ pub fn names(plan: &FlowPlan) -> Names {
             .headers
             .iter()
             .for_each(|header| template(&header.text, &mut found));
+        expression(&target.success_when, &mut found);
     }
     for step in &plan.steps {
         expression(&step.when, &mut found);
+        expression(&step.success_when, &mut found);
         json_template(&step.params, &mut found);
     }
     found
@@ -160,6 +162,7 @@ mod tests {
             target: Some(Target {
                 instance: "ci_1".to_owned(),
                 endpoint: "/{{ source.c | lookup(endpoints) }}".to_owned(),
+                success_when: "response.body | lookup(answers)".to_owned(),
                 ..Target::default()
             }),
             ..FlowPlan::default()
@@ -167,7 +170,7 @@ mod tests {
         let found = names(&plan);
         assert_eq!(
             found.tables.into_iter().collect::<Vec<_>>(),
-            ["conditions", "endpoints", "skus", "templates"]
+            ["answers", "conditions", "endpoints", "skus", "templates"]
         );
         assert_eq!(found.adapters.into_iter().collect::<Vec<_>>(), ["tidy"]);
         assert_eq!(instances(&plan).into_iter().collect::<Vec<_>>(), ["ci_1"]);

@@ -1,6 +1,6 @@
 //! Lookup tables, which change part by part.
 
-use kanat_plan_stream::{Kind, PLAN_SCHEMA, parts};
+use kanat_plan_stream::{Kind, MIN_PLAN_SCHEMA, parts};
 use kanat_proto::plan::v1::LookupTable;
 use kanat_proto::plan::v1::lookup_table::Entry;
 use prost::Message;
@@ -91,7 +91,7 @@ async fn a_build_that_knows_no_parts_is_refused_the_table_with_both_versions_nam
     control.put_table().await;
     let mut node = control
         .connect(Hello {
-            max_plan_schema: PLAN_SCHEMA - 1,
+            max_plan_schema: MIN_PLAN_SCHEMA,
             ..control.hello("node_1")
         })
         .await;

@@ -23,13 +23,43 @@ const KEYS: &[&str] = &[
     "interval",
 ];
 
-/// The strategies, and the keys that each has beside `strategy` and `max_pages`.
-const STRATEGIES: &[(&str, &[&str])] = &[
-    ("cursor", &["cursor_path", "cursor_param"]),
-    ("offset", &["offset_param", "page_size", "total_path"]),
-    ("link_header", &[]),
-    ("next_token", &["token_path", "token_param"]),
+/// Keys of a strategy beside `strategy` and `max_pages`.
+struct StrategyKeys {
+    strategy: &'static str,
+    required: &'static [&'static str],
+    optional: &'static [&'static str],
+}
+
+const STRATEGIES: &[StrategyKeys] = &[
+    StrategyKeys {
+        strategy: "cursor",
+        required: &["cursor_path", "cursor_param"],
+        optional: &[],
+    },
+    StrategyKeys {
+        strategy: "offset",
+        required: &["offset_param", "page_size"],
+        optional: &["total_path"],
+    },
+    StrategyKeys {
+        strategy: "link_header",
+        required: &[],
+        optional: &[],
+    },
+    StrategyKeys {
+        strategy: "next_token",
+        required: &["token_path", "token_param"],
+        optional: &[],
+    },
+    StrategyKeys {
+        strategy: "page",
+        required: &["page_param"],
+        optional: &["first_page", "page_size_param", "page_size"],
+    },
 ];
+
+/// The largest number of a first page.
+const MAX_FIRST_PAGE: u32 = 1_000_000_000;
 
 const PAGINATION_KEYS: &[&str] = &[
     "strategy",
@@ -41,6 +71,9 @@ const PAGINATION_KEYS: &[&str] = &[
     "total_path",
     "token_path",
     "token_param",
+    "page_param",
+    "first_page",
+    "page_size_param",
 ];
 
 /// Names under which endpoints take the size of a page.
@@ -116,8 +149,17 @@ fn compare_page_size(
     pagination: &Pagination,
     params: &[(String, Template)],
 ) {
-    let Strategy::Offset { page_size, .. } = &pagination.strategy else {
-        return;
+    let page_size = match &pagination.strategy {
+        Strategy::Offset { page_size, .. } => page_size,
+        Strategy::Page {
+            size: Some(size),
+            size_param: None,
+            ..
+        } => size,
+        Strategy::Page { .. }
+        | Strategy::Cursor { .. }
+        | Strategy::LinkHeader
+        | Strategy::NextToken { .. } => return,
     };
     let asked = params
         .iter()
@@ -211,7 +253,7 @@ fn path(checker: &mut Checker, cursor: &Cursor) -> Option<String> {
 
 fn pagination(checker: &mut Checker, cursor: &Cursor) -> Option<Pagination> {
     let members = checker.members(cursor, PAGINATION_KEYS)?;
-    let names: Vec<&str> = STRATEGIES.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = STRATEGIES.iter().map(|keys| keys.strategy).collect();
     let strategy = checker
         .required(&members, "strategy")
         .and_then(|cursor| checker.one_of(&cursor, &names));
@@ -232,8 +274,17 @@ fn pagination(checker: &mut Checker, cursor: &Cursor) -> Option<Pagination> {
     let cursor_param = param("cursor_param");
     let offset_param = param("offset_param");
     let token_param = param("token_param");
+    let page_param = param("page_param");
+    let page_size_param = param("page_size_param");
+    let most = match strategy {
+        Some("page") => 10_000,
+        Some(_) | None => 1_000_000,
+    };
     let page_size = optional(members.get("page_size"), |cursor| {
-        checker.whole(cursor, 1, 1_000_000)
+        checker.whole(cursor, 1, most)
+    });
+    let first_page = optional(members.get("first_page"), |cursor| {
+        checker.whole(cursor, 0, MAX_FIRST_PAGE)
     });
     let strategy = strategy?;
     fit(checker, &members, strategy);
@@ -251,6 +302,12 @@ fn pagination(checker: &mut Checker, cursor: &Cursor) -> Option<Pagination> {
             path: token_path??,
             param: token_param??,
         },
+        "page" => Strategy::Page {
+            param: page_param??,
+            first: first_page?.unwrap_or(1),
+            size_param: page_size_param?,
+            size: page_size?,
+        },
         _ => Strategy::LinkHeader,
     };
     Some(Pagination {
@@ -261,14 +318,12 @@ fn pagination(checker: &mut Checker, cursor: &Cursor) -> Option<Pagination> {
 
 /// Checks that the keys are those of the strategy.
 fn fit(checker: &mut Checker, members: &Members, strategy: &str) {
-    let keys = STRATEGIES
-        .iter()
-        .find(|(name, _)| *name == strategy)
-        .map_or(&[][..], |(_, keys)| keys);
-    for key in PAGINATION_KEYS[2..]
-        .iter()
-        .filter(|key| !keys.contains(key) && members.has(key))
-    {
+    let Some(keys) = STRATEGIES.iter().find(|keys| keys.strategy == strategy) else {
+        return;
+    };
+    for key in PAGINATION_KEYS[2..].iter().filter(|key| {
+        !keys.required.contains(key) && !keys.optional.contains(key) && members.has(key)
+    }) {
         let (at, path) = members.key(key);
         checker.report(
             at,
@@ -276,7 +331,10 @@ fn fit(checker: &mut Checker, members: &Members, strategy: &str) {
             format!("found {key:?} with the strategy {strategy}, which does not have it"),
         );
     }
-    for key in keys.iter().filter(|key| **key != "total_path") {
+    for key in keys.required {
         checker.required(members, key);
+    }
+    if strategy == "page" && members.has("page_size_param") {
+        checker.required(members, "page_size");
     }
 }

@@ -17,6 +17,7 @@ const KEYS: &[&str] = &[
     "params",
     "on_failure",
     "when",
+    "success_when",
 ];
 
 /// The most steps of a flow.
@@ -95,6 +96,16 @@ fn step(checker: &mut Checker, cursor: &Cursor, index: usize) -> Option<Step> {
     let when = optional(members.get("when"), |cursor| {
         checker.expression(cursor, place("a step's when"))
     });
+    let success_when = optional(members.get("success_when"), |cursor| {
+        let place = place("a step's success_when");
+        checker.expression(
+            cursor,
+            Place {
+                response: true,
+                ..place
+            },
+        )
+    });
     let (action, entry, slug) = action?;
     Some(Step {
         name: name?,
@@ -113,6 +124,7 @@ fn step(checker: &mut Checker, cursor: &Cursor, index: usize) -> Option<Step> {
             OnFailure::Retry
         },
         when: when?,
+        success_when: success_when?,
     })
 }
 

@@ -15,7 +15,14 @@ use crate::fields::InstanceOf;
 use crate::nearest;
 use crate::yaml::{Text, Value};
 
-const KEYS: &[&str] = &["connector", "endpoint", "method", "headers", "timeout"];
+const KEYS: &[&str] = &[
+    "connector",
+    "endpoint",
+    "method",
+    "headers",
+    "timeout",
+    "success_when",
+];
 const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -55,12 +62,23 @@ pub(super) fn target(checker: &mut Checker, cursor: &Cursor) -> Option<Target> {
         Some(cursor) => checker.duration(&cursor, MIN_TIMEOUT, MAX_TIMEOUT),
         None => Some(DEFAULT_TIMEOUT),
     };
+    let success_when = optional(members.get("success_when"), |cursor| {
+        let place = place("target.success_when");
+        checker.expression(
+            cursor,
+            Place {
+                response: true,
+                ..place
+            },
+        )
+    });
     Some(Target {
         connector: connector?,
         endpoint: endpoint?,
         method: method?,
         headers: headers?.unwrap_or_default(),
         timeout: timeout?,
+        success_when: success_when?,
     })
 }
 

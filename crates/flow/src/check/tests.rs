@@ -327,6 +327,12 @@ fn knows_what_can_be_seen_where() {
              where(item.z == outer.item.z)\"}}}}}}\n"
         ),
         step(", params: {a: \"{{ instance.x }}\"}"),
+        step(", success_when: response.body.ok and source.id"),
+        format!(
+            "{}target: {{connector: erp, endpoint: /x, success_when: \"response.headers.x and \
+             response.status in steps.b.output and trigger.method and instance.x\"}}\n",
+            step("")
+        ),
     ] {
         assert_eq!(faults(&flow(&rest)), [""; 0], "{rest}");
     }
@@ -395,6 +401,30 @@ fn knows_what_can_be_seen_where() {
         (
             step(", params: {a: \"{{ steps.a.output }}\"}"),
             "no step has run before",
+        ),
+        (
+            step(", success_when: steps.a.output"),
+            "no step has run before",
+        ),
+        (
+            step(", success_when: target.response.status == 200"),
+            "found target in a step's success_when",
+        ),
+        (
+            step(", success_when: response.boy.ok"),
+            "did you mean `body`",
+        ),
+        (
+            step(", success_when: \"{{ response.body }} x\""),
+            "expected an expression without {{ }}",
+        ),
+        (
+            step(", when: response.body"),
+            "it is known only in a response mapping and in success_when",
+        ),
+        (
+            "target: {connector: erp, endpoint: /x, success_when: item.ok}\n".to_owned(),
+            "found item in target.success_when",
         ),
     ] {
         let faults = faults(&flow(&rest));

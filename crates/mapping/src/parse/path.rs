@@ -23,10 +23,9 @@ const TRIGGER: &[&str] = &[
 ];
 const STEP: &[&str] = &["output", "status"];
 const TARGET: &[&str] = &["response"];
-const RESPONSE: &[&str] = &["body", "status"];
+const TARGET_RESPONSE: &[&str] = &["body", "status"];
+const RESPONSE: &[&str] = &["status", "headers", "body"];
 const STATE: &[&str] = &["cursor", "last_success_at"];
-/// Members of `response`, which has its headers too.
-const OF_RESPONSE: &[&str] = &["status", "body", "headers"];
 
 /// Word before `item` and `index` that leads to the list around.
 const OUTER: &str = "outer";
@@ -43,10 +42,6 @@ impl Parser<'_> {
         self.references
             .definition_faults
             .extend(unknown_member(root, &segments, offsets));
-        if root == Root::Response {
-            self.references.root(root);
-            return Ok(self.rewritten(root, outward, segments));
-        }
         let path = self.rewritten(root, outward, segments);
         self.note(&path, offset, offsets[0]);
         Ok(path)
@@ -237,8 +232,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Rewrites `trigger.body` and `trigger.payload` to the payload, `response` to that of the
-    /// target, and the names of headers to lower case.
+    /// Rewrites `trigger.body` and `trigger.payload` to the payload, and the names of headers to lower
+    /// case.
     fn rewritten(&self, root: Root, outward: usize, mut segments: Vec<Segment>) -> Path {
         let is = |segment: Option<&Segment>, names: &[&str]| matches!(segment, Some(Segment::Name(found)) if names.contains(&found.as_str()));
         let mut root = root;
@@ -251,10 +246,6 @@ impl Parser<'_> {
             && let Some(Segment::Name(header)) = segments.get_mut(1)
         {
             header.make_ascii_lowercase();
-        }
-        if root == Root::Response {
-            segments.insert(0, Segment::Name("response".to_owned()));
-            root = Root::Target;
         }
         Path {
             root,
@@ -285,10 +276,10 @@ fn unknown_member(root: Root, segments: &[Segment], offsets: [usize; 2]) -> Opti
     match root {
         Root::Trigger => check(0, "trigger", TRIGGER),
         Root::State => check(0, "state", STATE),
+        Root::Response => check(0, "response", RESPONSE),
         Root::Target => {
-            check(0, "target", TARGET).or_else(|| check(1, "target.response", RESPONSE))
+            check(0, "target", TARGET).or_else(|| check(1, "target.response", TARGET_RESPONSE))
         }
-        Root::Response => check(0, "response", OF_RESPONSE),
         Root::Steps => check(1, &format!("the step {}", name(0)?), STEP),
         Root::Source | Root::Instance | Root::Item | Root::Index | Root::Env => None,
     }

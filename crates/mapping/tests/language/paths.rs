@@ -55,6 +55,9 @@ fn every_root_has_its_document() {
     check("steps.contact.status", "201");
     check("target.response.body.ok", "true");
     check("target.response.status", "200");
+    check("response.status", "202");
+    check("response.headers.X-Request-Id", r#""r1""#);
+    check("response.body.ok", "false");
     check("instance.region", r#""eu""#);
     check("state.cursor", r#""c9""#);
     check("item.x", "undefined");

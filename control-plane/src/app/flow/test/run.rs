@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 use kanat_engine::{
-    AdapterRun, Admission, Calling, Input, Keys, Mask, Program, Record, Request, Resources, Step,
-    Trace, exchange, failure_reads, trigger,
+    AdapterRun, Admission, Calling, Input, Keys, Mask, Program, RESPONSE_BODY_LIMIT, Record,
+    Request, Resources, Step, Trace, exchange, failure_reads, response_document, trigger,
 };
 use kanat_mapping::{Effort, json};
 use kanat_model::Timestamp;
@@ -250,8 +250,8 @@ impl Run<'_> {
             .find(|planned| planned.name == name);
         let is_missing = planned.is_some_and(|planned| planned.instance.is_empty());
         let not_known = self.not_known_of(step.reads());
-        if is_missing {
-            self.not_sent("step", name, None, Some(missing()));
+        let shown = if is_missing {
+            self.not_sent("step", name, None, Some(missing()))
         } else {
             let made = self
                 .evaluate(|program, input, resources| program.step_request(step, input, resources))
@@ -265,14 +265,54 @@ impl Run<'_> {
                 Err(failure) if not_known.is_none() => return Err(self.refused(failure, begun)),
                 Ok(None) | Err(_) => self.not_sent("step", name, None, not_known),
             }
-        }
+        };
         match self.sample.outputs.iter().find(|given| given.step == name) {
-            Some(given) => self.keep(given),
+            Some(given) => {
+                self.judge(step, given, shown).await?;
+                self.keep(given);
+            }
             None => {
                 self.not_known.insert(name.to_owned());
             }
         }
         Ok(())
+    }
+
+    /// Judges a given output by the step's `success_when`, as the body of an answer. `shown` is the
+    /// request that would be sent, where it is known.
+    async fn judge(
+        &mut self,
+        step: &Step,
+        given: &StepOutput,
+        shown: Option<String>,
+    ) -> Result<(), End> {
+        let program = self.program;
+        if program.success_when(Some(step)).is_none() {
+            return Ok(());
+        }
+        if let Some(note) = self.not_known_of(step.success_reads()) {
+            let place = format!("{}.success_when", step.name());
+            self.note("step", &place, "skipped", note);
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let body = Some(given.output.as_bytes()).filter(|body| body.len() <= RESPONSE_BODY_LIMIT);
+        let response = response_document(given.status, &HeaderMap::new(), body);
+        let holds = self
+            .evaluate(|program, input, resources| {
+                program.succeeds(Some(step), input, &response, resources)
+            })
+            .await;
+        let failure = match holds {
+            Ok(true) => return Ok(()),
+            Ok(false) => {
+                let call = shown.as_deref().map(exchange::method_and_url);
+                let call = call.unwrap_or_else(|| format!("step {:?}", step.name()));
+                program.refusal(Some(step), &call, given.status)
+            }
+            Err(failure) => failure,
+        };
+        Err(self.refused(failure, begun))
     }
 
     /// Adds the output of a step to what expressions see.
@@ -358,14 +398,14 @@ impl Run<'_> {
         }
     }
 
-    /// A call that a run would make.
+    /// Records a call that a run would make. Returns its request as the trace has it.
     fn not_sent(
         &mut self,
         stage: &'static str,
         name: &str,
         request: Option<&Request>,
         error: Option<String>,
-    ) {
+    ) -> Option<String> {
         let request = request.map(|request| {
             let Request {
                 method,
@@ -381,10 +421,11 @@ impl Run<'_> {
         let record = Record::new(stage, name, "skipped", 0);
         self.trace.push(Record {
             at: Timestamp::now(),
-            request,
+            request: request.clone(),
             error,
             ..record
         });
+        request
     }
 
     fn note(&mut self, stage: &'static str, name: &str, status: &'static str, note: String) {

@@ -197,6 +197,10 @@ fn takes_every_pagination_with_its_keys() {
         ", pagination: {strategy: offset, offset_param: offset, page_size: 100, total_path: \
          meta.total}",
         ", pagination: {strategy: offset, offset_param: offset, page_size: 100}",
+        ", pagination: {strategy: page, page_param: page}",
+        ", pagination: {strategy: page, page_param: p, first_page: 0, page_size_param: n, page_size: \
+         10000, max_pages: 3}",
+        ", pagination: {strategy: page, page_param: page, page_size: 50}",
         ", pagination: {strategy: link_header}",
         ", pagination: {strategy: next_token, token_path: next, token_param: token}",
     ] {
@@ -210,6 +214,30 @@ fn takes_every_pagination_with_its_keys() {
         (
             ", pagination: {strategy: link_header, page_size: 5}",
             "with the strategy link_header",
+        ),
+        (
+            ", pagination: {strategy: page, first_page: 1}",
+            "lacks the key \"page_param\"",
+        ),
+        (
+            ", pagination: {strategy: page, page_param: page, page_size_param: n}",
+            "lacks the key \"page_size\"",
+        ),
+        (
+            ", pagination: {strategy: page, page_param: page, page_size: 10001}",
+            "a whole number from 1 to 10000",
+        ),
+        (
+            ", pagination: {strategy: page, page_param: page, first_page: -1}",
+            "a whole number from 0",
+        ),
+        (
+            ", pagination: {strategy: page, page_param: page, total_path: total}",
+            "with the strategy page",
+        ),
+        (
+            ", pagination: {strategy: offset, offset_param: o, page_size: 5, page_param: page}",
+            "with the strategy offset",
         ),
         (", pagination: {strategy: ofset}", "did you mean \"offset\""),
         (
