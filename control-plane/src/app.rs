@@ -15,6 +15,7 @@ mod formula;
 mod grace;
 mod json;
 pub mod kept_answer;
+pub mod language;
 pub mod lookup_table;
 pub mod message;
 mod name;

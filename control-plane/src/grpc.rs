@@ -34,6 +34,7 @@ mod connector;
 mod consumer_key;
 mod environment;
 mod flow;
+mod language;
 mod lookup_table;
 mod message;
 mod node;
@@ -101,6 +102,7 @@ pub(crate) async fn routes(app: &Arc<App>) -> Result<Routes, crate::Error> {
         consumer_key_service_server::ConsumerKeyServiceServer,
         environment_service_server::EnvironmentServiceServer,
         flow_service_server::FlowServiceServer,
+        language_service_server::LanguageServiceServer,
         lookup_table_service_server::LookupTableServiceServer,
         message_service_server::MessageServiceServer,
         node_service_server::NodeServiceServer,

@@ -121,6 +121,8 @@ const TESTS: &[(&str, &str)] = &[
     ("FlowService/TestFlow", "flow/test.rs"),
     ("FlowService/UpdateFlow", "flow/update.rs"),
     ("FlowService/ValidateFlow", "flow/validate.rs"),
+    ("LanguageService/EvaluateExpression", "language/evaluate.rs"),
+    ("LanguageService/GetFlowLanguage", "language/get.rs"),
     (
         "LookupTableService/CreateLookupTable",
         "lookup_table/create.rs",

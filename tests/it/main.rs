@@ -19,6 +19,7 @@ mod environment;
 mod examples;
 mod flow;
 mod hardening;
+mod language;
 mod lookup_table;
 mod message;
 mod metrics;

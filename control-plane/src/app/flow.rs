@@ -12,7 +12,7 @@ mod running;
 mod samples;
 mod start;
 mod test;
-mod uses;
+pub mod uses;
 mod version;
 pub(super) mod webhook;
 
@@ -40,6 +40,7 @@ pub use names::EnvironmentNames;
 pub use poll::{forget_deleted_polls, polls};
 pub use run::run;
 pub use running::log_exposed_secrets;
+pub use samples::Samples;
 pub use start::{
     Start, StartedMessage, append, max_attempts, placement, prepare, save_plan, start,
 };

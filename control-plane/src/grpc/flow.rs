@@ -77,7 +77,8 @@ service! {
     }
 
     validate_flow(call, request: ValidateFlowRequest) -> ValidateFlowResponse {
-        flow::validate(&call, &request.yaml_config).await.map(convert::validated)
+        let found = flow::validate(&call, &request.yaml_config).await?;
+        Ok(convert::validated(&request.yaml_config, found))
     }
 
     list_flow_versions(call, request: ListFlowVersionsRequest) -> ListFlowVersionsResponse {

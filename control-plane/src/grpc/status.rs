@@ -1,5 +1,6 @@
 //! The one table from our errors to gRPC statuses, with `google.rpc` details.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -28,7 +29,17 @@ const MAX_DETAILS_BYTES: usize = 5 << 10;
 pub fn of(error: Error) -> Status {
     let message = excerpt(&error.message);
     let mut details = ErrorDetails::new();
-    details.set_error_info(error.code.as_str(), DOMAIN, []);
+    let members = error.details.iter().enumerate();
+    let members = members.filter(|(_, detail)| !detail.members.is_empty());
+    let members = members.map(|(at, detail)| {
+        let members = format!("{{{}}}", detail.members);
+        (format!("details[{at}]"), members)
+    });
+    details.set_error_info(
+        error.code.as_str(),
+        DOMAIN,
+        members.collect::<HashMap<_, _>>(),
+    );
     if !error.details.is_empty() {
         let violations = error
             .details
@@ -64,6 +75,9 @@ pub fn bound_details(headers: &mut HeaderMap) {
     let Some(found) = details.bad_request().cloned() else {
         return;
     };
+    if let Some(info) = details.error_info().cloned() {
+        details.set_error_info(info.reason, info.domain, []);
+    }
     let all = found.field_violations;
     let shortened = (0..all.len()).rev().find_map(|kept| {
         let rest = FieldViolation::new("", format!("and {} more", all.len() - kept));

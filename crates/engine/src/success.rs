@@ -20,8 +20,8 @@ impl Program {
         }
     }
 
-    /// Returns whether the answer to a call satisfies its condition, which may be absent. `response`
-    /// is the document of [`response_document`].
+    /// Returns whether the answer to a call satisfies its condition, which may be absent.
+    /// `response` is the document of [`response_document`].
     ///
     /// # Errors
     /// A final failure of the kind `condition`: the other side has taken the call.

@@ -14,10 +14,12 @@ pub mod diff;
 pub mod duration;
 pub mod fields;
 pub mod graph;
+pub mod language;
 mod literal;
 pub mod names;
 pub mod retry;
 pub mod schedule;
+pub mod span;
 
 mod check;
 mod compile;

@@ -129,17 +129,26 @@ impl Problem {
 
     /// Returns the body of the error, in one line.
     pub(crate) fn body(&self, request_id: &str) -> Vec<u8> {
-        let detail = |FieldError { field, message }: &FieldError| {
-            let field = excerpt(field);
-            json!({ "field": field, "message": excerpt(message) })
+        // Further members of a detail are JSON text, so that numbers keep their digits.
+        let detail = |detail: &FieldError| {
+            let field = excerpt(&detail.field);
+            let mut shown =
+                json!({ "field": field, "message": excerpt(&detail.message) }).to_string();
+            if !detail.members.is_empty() {
+                shown.pop();
+                shown.extend([",", &detail.members, "}"]);
+            }
+            shown
         };
-        let body = json!({
-            "error": excerpt(&self.message),
-            "code": table(self.code).0,
-            "details": self.details.iter().map(detail).collect::<Vec<_>>(),
-            "requestId": request_id,
-        });
-        body.to_string().into_bytes()
+        let details: Vec<_> = self.details.iter().map(detail).collect();
+        format!(
+            r#"{{"error":{},"code":{},"details":[{}],"requestId":{}}}"#,
+            json!(excerpt(&self.message)),
+            json!(table(self.code).0),
+            details.join(","),
+            json!(request_id),
+        )
+        .into_bytes()
     }
 
     pub(crate) fn respond(self, request_id: &str) -> Response<Body> {

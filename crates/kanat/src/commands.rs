@@ -8,6 +8,7 @@ mod completion;
 mod confirm;
 mod connector;
 mod environment;
+mod eval;
 mod flow;
 mod hint;
 mod input;
@@ -51,6 +52,8 @@ pub enum Command {
     /// Create, test, deploy and run flows.
     #[command(subcommand)]
     Flow(flow::Command),
+    /// Evaluate an expression or a template, without a service.
+    Eval(eval::Eval),
     /// Print the messages of a flow as they come and go.
     Logs(logs::Logs),
     /// Look at messages; retry, replay or discard them.
@@ -122,6 +125,7 @@ async fn answer(
             match command {
                 Command::Completion(completion) => completion.run(),
                 Command::RestorePoint(restore) => restore.run().await,
+                Command::Eval(eval) => eval.run(),
                 Command::Login(login) => login.run(connection).await,
                 Command::Logout(logout) => logout.run(),
                 Command::Version { command: None } => program::print(format),

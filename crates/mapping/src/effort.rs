@@ -38,8 +38,8 @@ const NAMES: u64 = 20;
 /// every one after it.
 ///
 /// Each evaluation (an expression, a template or a mapping) has bounds of its own besides, which
-/// begin anew with it: nodes and elements, bytes read, and memory held. One that exceeds a bound has
-/// no steps left until it ends. Evaluations that share a budget run one after another.
+/// begin anew with it: nodes and elements, bytes read, and memory held. One that exceeds a bound
+/// has no steps left until it ends. Evaluations that share a budget run one after another.
 #[derive(Debug)]
 pub struct Effort {
     /// Steps that are left; 0 once an evaluation asked for more than there were.

@@ -200,8 +200,8 @@ impl Arithmetic {
     }
 }
 
-/// Names the transform or operator of an error and the value at fault, unless a transform within has
-/// done so.
+/// Names the transform or operator of an error and the value at fault, unless a transform within
+/// has done so.
 fn of_transform(
     mut error: EvaluationError,
     name: &'static str,

@@ -15,7 +15,8 @@
 //!   there is an expression.
 //! - Everything is bounded: expressions in length (64 KiB) and nesting (64), paths in steps (64),
 //!   values and outputs in size (16 MiB), lists in elements, one evaluation in what it does, reads
-//!   and holds, and the work for one attempt of a message in all ([`Effort`]). Nothing recurses deeper than those bounds, nothing panics.
+//!   and holds, and the work for one attempt of a message in all ([`Effort`]).
+//!   Nothing recurses deeper than those bounds, nothing panics.
 //! - Errors never show what a connector is configured with, nor what the scope masks.
 //!
 //! To add a transform: a line in `transform/table.rs`, a variant and an arm in `transform.rs`, its
@@ -47,4 +48,5 @@ pub use mapping::{Conflict, FieldValue, Mapping};
 pub use references::{InstanceValue, ItemReference, Reference, References, Root, ValueForm};
 pub use scope::{AdapterError, AdapterRef, Adapters, Lookup, NoAdapters, NoTables, Scope, Tables};
 pub use template::{Escape, Template};
+pub use transform::names as transform_names;
 pub use value::{Text, Value};

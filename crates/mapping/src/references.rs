@@ -124,8 +124,8 @@ impl References {
         }
     }
 
-    /// Sets the form of the values of the instance, but of those that sign. These are the references
-    /// of one expression.
+    /// Sets the form of the values of the instance, but of those that sign. These are the
+    /// references of one expression.
     pub(crate) fn note_form(&mut self, form: ValueForm) {
         let values = self.instance_values.iter_mut();
         values

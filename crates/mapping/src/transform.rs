@@ -27,6 +27,11 @@ pub(crate) use grow::{BoundedList, BoundedText, MAX_BYTES, too_large};
 pub(crate) use number::{arithmetic, negative};
 pub(crate) use shape::Shape;
 
+/// Returns the names of the transforms.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    table::SHAPES.iter().map(|shape| shape.name)
+}
+
 /// A transform without those of its arguments that are expressions.
 #[derive(Debug, Clone)]
 pub(crate) enum Transform {

@@ -35,6 +35,8 @@ pub struct ResourceRef {
 pub struct FieldError {
     pub field: String,
     pub message: String,
+    /// Further members as JSON, such as `"line":1`; mostly none.
+    pub members: String,
 }
 
 /// Returns a text of an error at a length that a caller can read: what was sent may be quoted in it
@@ -51,6 +53,7 @@ impl FieldError {
         Self {
             field: field.into(),
             message: message.into(),
+            members: String::new(),
         }
     }
 }

@@ -1,17 +1,17 @@
 //! Bodies of flows, with the plan schema that they take.
 
 use kanat_proto::plan::v1::trigger::Kind;
-use kanat_proto::plan::v1::{FlowPlan, Head};
+use kanat_proto::plan::v1::{FlowPlan, Head, Mapping, field};
 use prost::Message;
 
 /// The plan schema of flows that judge answers by `success_when`, which a build before it would all
-/// take for successes, and of polls that count pages.
+/// take for successes, of mappings that leave items of a list out, and of polls that count pages.
 const SCHEMA: u32 = 3;
 
 /// Returns the body of a flow's plan, which says what it takes to run it.
 pub fn encode(plan: &FlowPlan) -> Vec<u8> {
     let mut body = plan.encode_to_vec();
-    if judges_answers(plan) || counts_pages(plan) {
+    if judges_answers(plan) || filters_items(plan.mapping.as_ref()) || counts_pages(plan) {
         let plan_schema = SCHEMA;
         body.extend(Head { plan_schema }.encode_to_vec());
     }
@@ -22,6 +22,16 @@ fn judges_answers(plan: &FlowPlan) -> bool {
     let target = plan.target.iter().map(|target| &target.success_when);
     let steps = plan.steps.iter().map(|step| &step.success_when);
     target.chain(steps).any(|condition| !condition.is_empty())
+}
+
+fn filters_items(mapping: Option<&Mapping>) -> bool {
+    let fields = mapping.iter().flat_map(|mapping| &mapping.fields);
+    fields
+        .filter_map(|field| match &field.value {
+            Some(field::Value::Each(each)) => Some(each),
+            Some(field::Value::Expression(_) | field::Value::Template(_)) | None => None,
+        })
+        .any(|each| !each.r#where.is_empty() || filters_items(each.map.as_ref()))
 }
 
 fn counts_pages(plan: &FlowPlan) -> bool {
@@ -38,7 +48,7 @@ fn counts_pages(plan: &FlowPlan) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use kanat_proto::plan::v1::{Pagination, Poll, Step, Target, Trigger};
+    use kanat_proto::plan::v1::{Each, Field, Pagination, Poll, Step, Target, Trigger};
 
     use super::*;
     use crate::schema;
@@ -72,6 +82,26 @@ mod tests {
             };
             schema::of(&encode(&plan))
         };
+        let mapped = |condition: &str| {
+            let each = Each {
+                list: "source.lines".to_owned(),
+                r#where: condition.to_owned(),
+                map: None,
+            };
+            let field = Field {
+                name: "lines".to_owned(),
+                value: Some(field::Value::Each(each)),
+            };
+            let plan = FlowPlan {
+                mapping: Some(Mapping {
+                    fields: vec![field],
+                }),
+                ..FlowPlan::default()
+            };
+            schema::of(&encode(&plan))
+        };
+        assert_eq!(mapped(""), 1);
+        assert_eq!(mapped("item.qty > 0"), SCHEMA);
         assert_eq!(polling("offset"), 1);
         assert_eq!(polling("page"), SCHEMA);
     }

@@ -1,6 +1,6 @@
 //! Agreement of both ends of the plan stream: names and hashes of resources, hashes of sets of
-//! them, the chunks of a snapshot, the parts of a lookup table, the bodies of flows, the form in which a plan is kept
-//! with messages, and the plan schemas that a build can run. No I/O.
+//! them, the chunks of a snapshot, the parts of a lookup table, the bodies of flows, the form in
+//! which a plan is kept with messages, and the plan schemas that a build can run. No I/O.
 
 #![warn(missing_docs)]
 
@@ -21,7 +21,8 @@ pub use set_hash::SetHash;
 pub use sharded::ShardedMap;
 
 /// The newest plan schema that this build writes and runs. 2 has lookup tables in parts, 3 flows
-/// that judge answers by `success_when`, and polls that count pages.
+/// that judge answers by `success_when`, mappings that leave items of a list out, and polls that
+/// count pages.
 pub const PLAN_SCHEMA: u32 = 3;
 
 /// The oldest plan schema that this build runs: resources that need nothing newer have it.

@@ -172,7 +172,7 @@ impl Run<'_> {
             pass.record(breaker_outcome(answer.as_ref().map(|answer| answer.status)));
         }
         let failure = match self.judge(&answer, spec, action, &sent) {
-            None => self.dissatisfied(&answer, spec, &sent).await,
+            None => self.judge_success(&answer, spec, &sent).await,
             failure => failure,
         };
         self.observe(&instance, &answer, spec, failure.as_ref());
@@ -275,7 +275,7 @@ impl Run<'_> {
 
     /// Returns the failure of a call whose successful answer does not satisfy the `success_when` of
     /// the definition, or cannot be judged by it. `shown` is the request as the trace has it.
-    async fn dissatisfied(
+    async fn judge_success(
         &mut self,
         answer: &Result<Response, outbound::Error>,
         spec: &CallSpec<'_>,

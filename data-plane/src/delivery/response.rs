@@ -63,7 +63,11 @@ impl Run<'_> {
                     Vec::new()
                 };
                 let response = if mapping.reads_response() {
-                    self.response_document(response_mapping)?
+                    // The document of the target has the same body, with the same faults.
+                    if !mapping.reads_target() {
+                        self.target_body(response_mapping)?;
+                    }
+                    self.response_document()
                 } else {
                     Vec::new()
                 };
@@ -217,17 +221,9 @@ impl Run<'_> {
     }
 
     /// Returns the value of `response` in expressions; empty when there was no answer.
-    fn response_document(
-        &mut self,
-        response_mapping: &ResponseMapping,
-    ) -> Result<Vec<u8>, Failure> {
-        // Its faults are those of `target`.
-        self.target_body(response_mapping)?;
-        Ok(self
-            .response
-            .as_ref()
-            .map(outputs::response)
-            .unwrap_or_default())
+    fn response_document(&self) -> Vec<u8> {
+        let response = self.response.as_ref();
+        response.map(outputs::response).unwrap_or_default()
     }
 }
 

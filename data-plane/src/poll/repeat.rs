@@ -1,6 +1,6 @@
-//! Detection of endpoints that ignore the offset or the page and return the same records for each. Without a
-//! total such a cycle would never end, because every page is full; with one, the records of other
-//! pages would be missing silently.
+//! Detection of endpoints that ignore the offset or the page and return the same records for each.
+//! Without a total such a cycle would never end, because every page is full; with one, the records
+//! of other pages would be missing silently.
 
 use bytes::Bytes;
 use kanat_proto::plan::v1::Pagination;

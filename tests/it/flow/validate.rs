@@ -77,3 +77,49 @@ mapping:
     assert_eq!(errors.len(), 100);
     assert_eq!(errors[99]["path"], "mapping.f99");
 }
+
+#[tokio::test]
+async fn every_error_has_its_end_and_what_mends_it() {
+    let app = TestApp::start().await;
+    let yaml = "\
+flow: mended
+source: {trigger: webhok}
+target:
+  connector: erp
+  endpoint: /in
+  metod: PUT
+mapping:
+  größe: source.größe | upercase
+  gewicht: sorce.größe
+";
+    let body = app
+        .api
+        .post("/api/v1/flows/validate", &json!({ "yamlConfig": yaml }))
+        .await
+        .expect(200);
+    let place = |line: u32, from: u32, to: u32, fix: &str| {
+        json!({
+            "line": line, "column": from, "endLine": line, "endColumn": to,
+            "fix": {"text": fix, "line": line, "column": from, "endColumn": to},
+        })
+    };
+    let found: Vec<_> = body["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|error| {
+            let mut place = error.clone();
+            for member in ["severity", "message", "path"] {
+                place.as_object_mut().unwrap().remove(member).unwrap();
+            }
+            place
+        })
+        .collect();
+    let expected = [
+        place(2, 19, 25, "webhook"),
+        place(6, 3, 8, "method"),
+        place(8, 25, 33, "uppercase"),
+        place(9, 12, 17, "source"),
+    ];
+    assert_eq!(found, expected, "{body}");
+}

@@ -1,4 +1,5 @@
-//! An endpoint with numbered records in pages of a hundred, by cursor, offset, link, token and page.
+//! An endpoint with numbered records in pages of a hundred, by cursor, offset, link, token and
+//! page.
 
 use std::collections::HashMap;
 

@@ -36,8 +36,30 @@ impl Samples {
         plan: &FlowPlan,
         names: &EnvironmentNames,
     ) -> Result<Self, Error> {
+        let mut samples = Self::named(db, environment, uses::names(plan), names).await?;
+        let own = AdapterId::from(plan.adapter.as_str());
+        samples.add_adapter(db, environment, &own).await?;
+        for id in uses::instances(plan) {
+            let found: Option<ConnectorInstance> =
+                change::published(db, &app.sealer, environment, Kind::ConnectorInstance, id)
+                    .await?;
+            let built =
+                found.and_then(|i| Instance::new(i.id, i.name, &i.catalog_id, &i.config).ok());
+            samples
+                .instances
+                .extend(built.map(|instance| (id.to_owned(), instance)));
+        }
+        Ok(samples)
+    }
+
+    /// Reads tables and adapters that expressions name.
+    pub async fn named(
+        db: &mut Db,
+        environment: &EnvironmentId,
+        named: uses::Names,
+        names: &EnvironmentNames,
+    ) -> Result<Self, Error> {
         let mut samples = Self::default();
-        let named = uses::names(plan);
         for name in named.tables {
             if let Some(id) = names.table_id(&name) {
                 let entries = entry::all(db, id)
@@ -51,25 +73,24 @@ impl Samples {
             .adapters
             .iter()
             .filter_map(|name| names.adapter_id(name).cloned());
-        let own = AdapterId::from(plan.adapter.as_str());
-        for id in called.chain([own]) {
-            if let Some(found) = kanat_store::adapter::get(db, environment, &id).await? {
-                samples
-                    .adapters
-                    .insert(found.name.clone(), adapter::callable(found));
-            }
-        }
-        for id in uses::instances(plan) {
-            let found: Option<ConnectorInstance> =
-                change::published(db, &app.sealer, environment, Kind::ConnectorInstance, id)
-                    .await?;
-            let built =
-                found.and_then(|i| Instance::new(i.id, i.name, &i.catalog_id, &i.config).ok());
-            samples
-                .instances
-                .extend(built.map(|instance| (id.to_owned(), instance)));
+        for id in called {
+            samples.add_adapter(db, environment, &id).await?;
         }
         Ok(samples)
+    }
+
+    /// Adds an adapter, if there is one of that id.
+    async fn add_adapter(
+        &mut self,
+        db: &mut Db,
+        environment: &EnvironmentId,
+        id: &AdapterId,
+    ) -> Result<(), Error> {
+        if let Some(found) = kanat_store::adapter::get(db, environment, id).await? {
+            self.adapters
+                .insert(found.name.clone(), adapter::callable(found));
+        }
+        Ok(())
     }
 
     /// Returns what hides the secrets of every instance.

@@ -111,6 +111,13 @@ fn json_template(text: &str, found: &mut Names) {
     }
 }
 
+/// Returns the lookup tables and adapters that an expression or template names.
+pub fn of(references: &References) -> Names {
+    let mut found = Names::default();
+    note(references, &mut found);
+    found
+}
+
 fn note(references: &References, found: &mut Names) {
     found
         .tables

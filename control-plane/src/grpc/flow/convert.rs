@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use kanat_flow::diff::Change;
 use kanat_flow::graph::Graph;
+use kanat_flow::span::Fix;
 use kanat_flow::{Diagnostic, Severity};
 use kanat_message_log::PollStanding;
 use kanat_model::flow::Status as FlowStatus;
@@ -181,11 +182,26 @@ pub fn diff(from: Edition, to: Edition, changes: Vec<Change>) -> wire::FlowDiff 
     }
 }
 
-pub fn validated(found: DefinitionReport) -> wire::ValidateFlowResponse {
+pub fn validated(yaml: &str, found: DefinitionReport) -> wire::ValidateFlowResponse {
+    let spanned = |found: Diagnostic| {
+        let (span, fix) = kanat_flow::span::of_diagnostic(yaml, &found);
+        let fix = fix.map(|Fix { text, span }| wire::DiagnosticFix {
+            text,
+            line: span.line,
+            column: span.column,
+            end_column: span.end_column,
+        });
+        wire::Diagnostic {
+            end_line: Some(span.line),
+            end_column: Some(span.end_column),
+            fix,
+            ..diagnostic(found)
+        }
+    };
     wire::ValidateFlowResponse {
         valid: found.errors.is_empty(),
-        errors: found.errors.into_iter().map(diagnostic).collect(),
-        warnings: found.warnings.into_iter().map(diagnostic).collect(),
+        errors: found.errors.into_iter().map(spanned).collect(),
+        warnings: found.warnings.into_iter().map(spanned).collect(),
     }
 }
 
@@ -285,6 +301,7 @@ fn diagnostic(diagnostic: Diagnostic) -> wire::Diagnostic {
         with {
             severity: severity.to_owned(),
         }
+        over wire::Diagnostic::default()
     )
 }
 

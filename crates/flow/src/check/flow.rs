@@ -11,7 +11,7 @@ use crate::fields::InstanceOf;
 use crate::retry;
 use crate::yaml::Node;
 
-const KEYS: &[&str] = &[
+pub(super) const KEYS: &[&str] = &[
     "flow",
     "name",
     "version",

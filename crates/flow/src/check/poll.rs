@@ -12,7 +12,7 @@ use crate::definition::{Pagination, Poll, PollTiming, Schedule, Strategy};
 use crate::duration::quoted;
 use crate::fields::InstanceOf;
 
-const KEYS: &[&str] = &[
+pub(super) const KEYS: &[&str] = &[
     "url",
     "method",
     "headers",
@@ -61,7 +61,7 @@ const STRATEGIES: &[StrategyKeys] = &[
 /// The largest number of a first page.
 const MAX_FIRST_PAGE: u32 = 1_000_000_000;
 
-const PAGINATION_KEYS: &[&str] = &[
+pub(super) const PAGINATION_KEYS: &[&str] = &[
     "strategy",
     "max_pages",
     "cursor_path",

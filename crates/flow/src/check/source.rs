@@ -6,7 +6,7 @@ use super::{poll, verify};
 use crate::definition::{Schedule, Source, Trigger};
 use crate::schedule::{self, CronExpression};
 
-const KEYS: &[&str] = &[
+pub(super) const KEYS: &[&str] = &[
     "connector",
     "trigger",
     "verify",

@@ -10,7 +10,7 @@ use crate::duration::quoted;
 use crate::fields::InstanceOf;
 use crate::yaml::{Member, Node, Value, member_path};
 
-const KEYS: &[&str] = &[
+pub(super) const KEYS: &[&str] = &[
     "name",
     "action",
     "connector",

@@ -15,7 +15,7 @@ use crate::fields::InstanceOf;
 use crate::nearest;
 use crate::yaml::{Text, Value};
 
-const KEYS: &[&str] = &[
+pub(super) const KEYS: &[&str] = &[
     "connector",
     "endpoint",
     "method",

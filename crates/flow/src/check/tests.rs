@@ -100,9 +100,9 @@ fn warns_of_parts_that_do_not_do_what_they_seem_to_do() {
     assert_eq!(
         texts,
         [
-            "line 4, column 23, mapping.a: found the text `item`, which is no expression here; \
+            "line 4, column 25, mapping.a: found the text `item`, which is no expression here; \
              `(item)` is the value",
-            "line 5, column 21, mapping.b: found the text `source.sep`, which is no expression \
+            "line 5, column 22, mapping.b: found the text `source.sep`, which is no expression \
              here; this argument is a text wherever it stands"
         ]
     );

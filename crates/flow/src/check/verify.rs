@@ -28,7 +28,7 @@ const SCHEMES: &[(&str, &[&str])] = &[
     ("basic", &["username", "password"]),
 ];
 
-const KEYS: &[&str] = &[
+pub(super) const KEYS: &[&str] = &[
     "scheme",
     "secret",
     "header",

@@ -31,10 +31,21 @@ impl Problem {
         let mut problem = Self::new(status.code(), message);
         let details = status.get_error_details();
         if let Some(request) = details.bad_request() {
-            let detail = |v: &tonic_types::FieldViolation| {
-                FieldError::new(field::rest_path(input, &v.field), v.description.clone())
+            // Members of a detail that google.rpc has no field for, as a JSON object.
+            let members = |at: usize| {
+                let members = details
+                    .error_info()?
+                    .metadata
+                    .get(&format!("details[{at}]"))?;
+                let members = members.strip_prefix('{')?.strip_suffix('}')?;
+                Some(members.to_owned())
             };
-            problem.details = request.field_violations.iter().map(detail).collect();
+            let detail = |(at, v): (usize, &tonic_types::FieldViolation)| FieldError {
+                members: members(at).unwrap_or_default(),
+                ..FieldError::new(field::rest_path(input, &v.field), v.description.clone())
+            };
+            let violations = request.field_violations.iter().enumerate();
+            problem.details = violations.map(detail).collect();
         }
         if let Some(delay) = details.retry_info().and_then(|info| info.retry_delay) {
             problem.retry_after(delay);

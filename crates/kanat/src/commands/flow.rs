@@ -32,6 +32,8 @@ pub enum Command {
     Apply(apply::Apply),
     /// Check YAML definitions without keeping them.
     Validate(definition::Validate),
+    /// Print the JSON Schema of definitions, for editors; it needs no service.
+    Schema,
     /// List the flows of the environment.
     List {
         /// `draft`, `active` or `paused`.
@@ -110,6 +112,7 @@ impl Command {
             Self::Update(update) => update.run(session).await,
             Self::Apply(apply) => apply.run(session).await,
             Self::Validate(validate) => validate.run(session).await,
+            Self::Schema => crate::output::line(&kanat_flow::language::schema()),
             Self::Test(test) => test.run(session).await,
             Self::Diff(diff) => diff.run(session).await,
             Self::List {

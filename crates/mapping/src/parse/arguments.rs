@@ -1,5 +1,5 @@
-//! Arguments of transforms. Those of the first transforms were literals, paths and bare words before
-//! there were expressions among them, and are read so where they can be.
+//! Arguments of transforms. Those of the first transforms were literals, paths and bare words
+//! before there were expressions among them, and are read so where they can be.
 
 use super::{MAX_LENGTH, ParseResult, Parser};
 use crate::ParseError;

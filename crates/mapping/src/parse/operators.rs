@@ -104,8 +104,8 @@ impl Parser<'_> {
         Some(*sign)
     }
 
-    /// Parses a term with an optional minus before it. A minus directly before digits belongs to the
-    /// literal, which keeps its digits.
+    /// Parses a term with an optional minus before it. A minus directly before digits belongs to
+    /// the literal, which keeps its digits.
     fn unary(&mut self) -> ParseResult<Node> {
         let is_literal = |text: &str| {
             let after = text.strip_prefix('-');

@@ -232,10 +232,13 @@ impl Parser<'_> {
         }
     }
 
-    /// Rewrites `trigger.body` and `trigger.payload` to the payload, and the names of headers to lower
-    /// case.
+    /// Rewrites `trigger.body` and `trigger.payload` to the payload, and the names of headers to
+    /// lower case.
     fn rewritten(&self, root: Root, outward: usize, mut segments: Vec<Segment>) -> Path {
-        let is = |segment: Option<&Segment>, names: &[&str]| matches!(segment, Some(Segment::Name(found)) if names.contains(&found.as_str()));
+        let is = |segment: Option<&Segment>, names: &[&str]| match segment {
+            Some(Segment::Name(found)) => names.contains(&found.as_str()),
+            Some(Segment::Index(_) | Segment::Each) | None => false,
+        };
         let mut root = root;
         if root == Root::Trigger && is(segments.first(), &["body", "payload"]) {
             segments.remove(0);

@@ -72,7 +72,8 @@ fn says_what_was_found_and_expected() {
 
 #[test]
 fn names_the_nearest_root_and_transform() {
-    let roots = "expected one of the roots source, trigger, steps, target, instance, item, index, state, env, response";
+    let roots = "expected one of the roots source, trigger, steps, target, instance, item, \
+                 index, state, env, response";
     refuses(
         "sorce.id",
         0,

@@ -1,6 +1,6 @@
 //! Comma-separated values, as RFC 4180 has them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use csv::{ReaderBuilder, StringRecord, Terminator, WriterBuilder};
 
@@ -59,6 +59,18 @@ pub(super) fn parse<'s>(
         if count > MAX_RECORDS {
             return Err(EvaluationError::mapping("more than 100,000 records"));
         }
+        if let Some(header) = &header
+            && header.len() != record.len()
+        {
+            let line = record
+                .position()
+                .map_or(0, |start| line(text, start.byte()));
+            return Err(EvaluationError::mapping(format!(
+                "line {line} has {} fields, the header has {}",
+                record.len(),
+                header.len()
+            )));
+        }
         result.push_json(&written(&record, header.as_deref())?)?;
     }
     Ok(result.into_value())
@@ -96,16 +108,6 @@ fn written(record: &StringRecord, header: Option<&[Vec<u8>]>) -> Result<String, 
     } else {
         (b'[', b']')
     };
-    if let Some(header) = header
-        && header.len() != record.len()
-    {
-        let line = record.position().map_or(0, csv::Position::line);
-        return Err(EvaluationError::mapping(format!(
-            "line {line} has {} fields, the header has {}",
-            record.len(),
-            header.len()
-        )));
-    }
     let mut out = vec![open];
     for (index, field) in record.iter().enumerate() {
         if index > 0 {
@@ -119,6 +121,29 @@ fn written(record: &StringRecord, header: Option<&[Vec<u8>]>) -> Result<String, 
     }
     out.push(close);
     String::from_utf8(out).map_err(|_| EvaluationError::mapping("the text is not CSV"))
+}
+
+/// Returns the line, from 1, of a record that the reader began at a byte, which may be among the
+/// line ends before it.
+fn line(text: &str, byte: u64) -> usize {
+    let bytes = text.as_bytes();
+    let start = usize::try_from(byte).unwrap_or(usize::MAX).min(bytes.len());
+    let rest = bytes[start..].iter();
+    let start = start
+        + rest
+            .take_while(|byte| matches!(byte, b'\r' | b'\n'))
+            .count();
+    let ends = (0..start).filter(|index| ends_line(bytes, *index));
+    ends.count() + 1
+}
+
+/// Returns whether a line ends with the byte at `index`: LF, CR, or CRLF.
+fn ends_line(bytes: &[u8], index: usize) -> bool {
+    match bytes[index] {
+        b'\n' => true,
+        b'\r' => bytes.get(index + 1) != Some(&b'\n'),
+        _ => false,
+    }
 }
 
 /// Fails for quotes that the reader would pass over: one that does not end, text after one that has
@@ -137,7 +162,6 @@ fn check_quotes(text: &str, separator: u8) -> Result<(), EvaluationError> {
     let (mut line, mut opened) = (1, 1);
     let bytes = text.as_bytes();
     for (index, byte) in bytes.iter().enumerate() {
-        let ends_line = *byte == b'\n' || *byte == b'\r' && bytes.get(index + 1) != Some(&b'\n');
         state = match (state, *byte) {
             (State::Quoted, b'"') => State::Ended,
             (State::Quoted, _) => State::Quoted,
@@ -152,7 +176,7 @@ fn check_quotes(text: &str, separator: u8) -> Result<(), EvaluationError> {
             (State::Plain, b'"') => return fault(line, "a quote in a field without quotes"),
             (State::Start | State::Plain, _) => State::Plain,
         };
-        line += usize::from(ends_line);
+        line += usize::from(ends_line(bytes, index));
     }
     if state == State::Quoted {
         return fault(opened, "a quote that does not end");
@@ -172,10 +196,14 @@ pub(super) fn write<'s>(value: &Value<'s>, separator: u8, effort: &Effort) -> Tr
     if !header.is_empty() {
         writer.write_record(&header).map_err(unwritable)?;
         for item in effort.items(list) {
-            let members = effort.members(item);
+            let members = effort.members(item).into_iter();
+            let members: HashMap<_, _> = members
+                .map(|(key, value)| (json::decode(key), value))
+                .collect();
+            effort.spend(header.len() as u64);
             for name in &header {
-                let found = members.iter().find(|(key, _)| json::key_is(key, name));
-                let field = found.map_or(Value::Undefined, |(_, value)| Value::from_json(value));
+                let found = members.get(name.as_str());
+                let field = found.map_or(Value::Undefined, |value| Value::from_json(value));
                 writer
                     .write_field(field.rendered().as_bytes())
                     .map_err(unwritable)?;

@@ -58,7 +58,7 @@ impl Shape {
 
     /// Returns the error of a name at `offset` that no transform has.
     pub fn unknown(name: &str, offset: usize) -> ParseError {
-        let names: Vec<_> = table::SHAPES.iter().map(|shape| shape.name).collect();
+        let names: Vec<_> = super::names().collect();
         let suggestion = suggestion(name, &names);
         let name: String = name.chars().take(40).collect();
         ParseError::new(

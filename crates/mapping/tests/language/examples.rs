@@ -13,6 +13,7 @@ fn result(text: &str) -> String {
     let scope = Scope {
         source: PAYLOAD.as_bytes(),
         variables: br#"{"REGION": "eu-1"}"#,
+        response: br#"{"status": 200, "body": {"ok": true}}"#,
         ..scope()
     };
     let parsed = match Expression::parse(text) {

@@ -101,7 +101,7 @@ fn two_arguments_that_were_texts_are_paths() {
         ("source.missing | default(env.X)", Value::plain("value")),
         (
             "source.missing | default(response.status)",
-            Value::number("200"),
+            Value::number("202"),
         ),
         ("'' | concat(env.X)", Value::plain("value")),
     ] {

@@ -198,8 +198,8 @@ fn takes_every_pagination_with_its_keys() {
          meta.total}",
         ", pagination: {strategy: offset, offset_param: offset, page_size: 100}",
         ", pagination: {strategy: page, page_param: page}",
-        ", pagination: {strategy: page, page_param: p, first_page: 0, page_size_param: n, page_size: \
-         10000, max_pages: 3}",
+        ", pagination: {strategy: page, page_param: p, first_page: 0, page_size_param: n, \
+         page_size: 10000, max_pages: 3}",
         ", pagination: {strategy: page, page_param: page, page_size: 50}",
         ", pagination: {strategy: link_header}",
         ", pagination: {strategy: next_token, token_path: next, token_param: token}",

@@ -1,0 +1,165 @@
+//! `kanat eval`: an expression or a template on data of a file, by the evaluator of runs and
+//! without a service.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use kanat_flow::span;
+use kanat_mapping::{
+    Effort, EvaluationError, Expression, ParseError, References, Scope, Template, Value, json,
+};
+use kanat_model::Timestamp;
+
+use super::input;
+use crate::exit::{failure, usage};
+use crate::output;
+
+/// Arguments of `kanat eval`.
+#[derive(clap::Args)]
+pub struct Eval {
+    /// The expression, such as `source.total | decimal(2)`.
+    text: String,
+    /// JSON file that is `source`; `-` is standard input [default: `source` is undefined].
+    #[arg(long)]
+    data: Option<String>,
+    /// The text is a template: a text with `{{ }}`.
+    #[arg(long)]
+    template: bool,
+    /// Variable of the environment, as `NAME=VALUE`; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
+}
+
+impl Eval {
+    pub fn run(self) -> Result<()> {
+        let data = match &self.data {
+            Some(path) => input::text(path)?,
+            None => String::new(),
+        };
+        if let Some(path) = &self.data {
+            json::check(data.as_bytes(), json::MAX_DEPTH).map_err(|error| {
+                usage(format!(
+                    "{} is not JSON: line {}, column {}: {}",
+                    input::name(path),
+                    error.line,
+                    error.column,
+                    error.message
+                ))
+            })?;
+        }
+        let effort = Effort::default();
+        let variables = self.variables()?;
+        let scope = Scope {
+            variables: &variables,
+            ..Scope::new(data.as_bytes(), Timestamp::now(), &effort)
+        };
+        let text = self.text.as_str();
+        let wrong = |errors: Vec<ParseError>| wrong(text, &errors);
+        let failed = |error: EvaluationError| failed(text, &error);
+        if self.template {
+            let template = Template::parse(text).map_err(wrong)?;
+            refuse_what_needs_a_service(template.references())?;
+            print(&template.evaluate(&scope).map_err(failed)?)
+        } else {
+            let expression = Expression::parse(text).map_err(wrong)?;
+            refuse_what_needs_a_service(expression.references())?;
+            print(&expression.evaluate(&scope).map_err(failed)?)
+        }
+    }
+
+    /// Returns the variables as a JSON object; the last one of a name counts.
+    fn variables(&self) -> Result<Vec<u8>> {
+        // The flag that chooses an environment has the same name, and reads this variable where it
+        // is not given.
+        let chosen = std::env::var("KANAT_ENV").ok();
+        let is_given = |pair: &&String| chosen.as_ref() != Some(*pair);
+        let mut variables = BTreeMap::new();
+        for pair in self.env.iter().filter(is_given) {
+            let Some((name, value)) = pair.split_once('=').filter(|(name, _)| !name.is_empty())
+            else {
+                return Err(usage(format!("--env {pair:?} is not NAME=VALUE")));
+            };
+            variables.insert(name, value);
+        }
+        let mut out = b"{".to_vec();
+        for (name, value) in variables {
+            if out.len() > 1 {
+                out.push(b',');
+            }
+            json::write_string(name, &mut out);
+            out.push(b':');
+            json::write_string(value, &mut out);
+        }
+        out.push(b'}');
+        Ok(out)
+    }
+}
+
+/// Prints a value as one line of JSON; nothing for undefined.
+fn print(value: &Value) -> Result<()> {
+    if *value == Value::Undefined {
+        return Ok(());
+    }
+    let mut written = Vec::new();
+    value.write_json(&mut written);
+    output::line(&one_line(&String::from_utf8_lossy(&written)))
+}
+
+/// Returns JSON without blanks and line ends between its parts.
+fn one_line(json: &str) -> String {
+    let mut line = String::with_capacity(json.len());
+    let mut is_in_text = false;
+    let mut is_escaped = false;
+    for c in json.chars() {
+        if is_in_text || !c.is_ascii_whitespace() {
+            line.push(c);
+        }
+        if c == '"' && !is_escaped {
+            is_in_text = !is_in_text;
+        }
+        is_escaped = is_in_text && c == '\\' && !is_escaped;
+    }
+    line
+}
+
+fn refuse_what_needs_a_service(references: &References) -> Result<()> {
+    let needs = |transform: &str| {
+        failure(format!(
+            "{transform} needs a service: POST /api/v1/expressions/evaluate has one"
+        ))
+    };
+    match (references.tables.is_empty(), references.adapters.is_empty()) {
+        (false, _) => Err(needs("lookup")),
+        (true, false) => Err(needs("adapter")),
+        (true, true) => Ok(()),
+    }
+}
+
+fn wrong(text: &str, errors: &[ParseError]) -> anyhow::Error {
+    let lines = errors.iter().map(|error| {
+        let span = span::of_parse_error(text, error.offset, &error.message);
+        format!("line {}, column {}: {error}", span.line, span.column)
+    });
+    failure(lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn failed(text: &str, error: &EvaluationError) -> anyhow::Error {
+    let span = span::of_failure(text, error);
+    failure(format!(
+        "line {}, column {}: {error}",
+        span.line, span.column
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_one_line_with_its_digits() {
+        assert_eq!(
+            one_line("{ \"a b\": [1.10,\n\t\"\\\" x\\\\\"], \"c\": 1e400 }"),
+            r#"{"a b":[1.10,"\" x\\"],"c":1e400}"#
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! `kanat eval`: expressions and templates without a service.
+
+use kanat_tests::cli::Cli;
+
+#[tokio::test]
+async fn a_value_is_one_line_and_a_fault_has_its_column() {
+    let cli = Cli::new();
+    cli.file(
+        "order.json",
+        "{\n  \"n\": 1.10,\n  \"tags\": [ \"a b\",\n 1e400 ]\n}",
+    );
+    for (arguments, printed) in [
+        (&["source.n", "--data", "order.json"][..], "1.10\n"),
+        (
+            &["source.tags", "--data", "order.json"],
+            "[\"a b\",1e400]\n",
+        ),
+        (&["source.none", "--data", "order.json"], ""),
+        (&["source"], ""),
+        (&["env.A", "--env", "A=1=2", "--env", "B="], "\"1=2\"\n"),
+        (&["env.B", "--env", "B="], "\"\"\n"),
+        (&["env.C"], ""),
+        (
+            &[
+                "n: {{ source.n | decimal(3) }}",
+                "--template",
+                "--data",
+                "order.json",
+            ],
+            "\"n: 1.100\"\n",
+        ),
+    ] {
+        let arguments = [&["eval"], arguments].concat();
+        let shown = cli.run(&arguments).await;
+        assert_eq!(shown.expect(), printed, "{arguments:?}");
+    }
+    let elsewhere = Cli::new().with("KANAT_ENV", "production");
+    assert_eq!(elsewhere.run(&["eval", "1"]).await.expect(), "1\n");
+    for (arguments, told) in [
+        (
+            &["source.n | decmal(2)"][..],
+            "column 12: there is no transform",
+        ),
+        (&["source.n | required"], "column 12: "),
+        (&["1 | lookup(t)"], "lookup needs a service"),
+        (&["1 | adapter(a)"], "adapter needs a service"),
+    ] {
+        let arguments = [&["eval"], arguments].concat();
+        let shown = cli.run(&arguments).await.fails(1);
+        assert!(shown.contains(told), "{arguments:?}: {shown}");
+    }
+}
