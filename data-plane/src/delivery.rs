@@ -30,7 +30,7 @@ use crate::credentials::{self, OpenTrigger};
 use crate::observed::Observer;
 use crate::plans::published::ResponseMapping;
 use crate::plans::{Environment, Plans};
-use crate::work::Work;
+use crate::work::MessageInMemory;
 use call::CallSpec;
 pub(crate) use call::{breaker_outcome, call_result};
 pub(crate) use response::CallOutcome;
@@ -114,7 +114,7 @@ impl Tools<'_> {
 pub(crate) async fn attempt(
     tools: &Tools<'_>,
     lease: Option<&Lease>,
-    work: &mut Work,
+    work: &mut MessageInMemory,
 ) -> Option<Attempt> {
     let mut run = Run::begin(tools, lease, work);
     let (attempt, call_outcome) = match run.all().await {
@@ -172,7 +172,7 @@ pub(crate) async fn attempt(
 
 /// Returns the result of an attempt that an internal error ended: it fails like any other, so that
 /// the message is not lost.
-pub(crate) fn broken(work: &Work) -> Attempt {
+pub(crate) fn broken(work: &MessageInMemory) -> Attempt {
     let failure = configuration("internal error while the message was processed");
     let call_outcome = Some(CallOutcome::Failed(failure.kind));
     let trace = trace::begin(work, Timestamp::now());
@@ -186,7 +186,7 @@ pub(crate) fn broken(work: &Work) -> Attempt {
 pub(crate) const LATE: &str = "the deadline of the API was over before there was an answer";
 
 /// Returns the result of an attempt whose caller no longer waits.
-pub(crate) fn late(work: &Work) -> Attempt {
+pub(crate) fn late(work: &MessageInMemory) -> Attempt {
     let failure = Failure {
         kind: ErrorKind::Timeout,
         ..configuration(LATE)
@@ -203,7 +203,7 @@ pub(crate) fn late(work: &Work) -> Attempt {
 struct Run<'a> {
     tools: &'a Tools<'a>,
     lease: Option<&'a Lease>,
-    work: &'a mut Work,
+    work: &'a mut MessageInMemory,
     /// Value of `source` in expressions.
     payload: Bytes,
     /// Value of `trigger` in expressions.
@@ -243,10 +243,14 @@ enum End {
 }
 
 impl<'a> Run<'a> {
-    fn begin(tools: &'a Tools<'a>, lease: Option<&'a Lease>, work: &'a mut Work) -> Self {
+    fn begin(
+        tools: &'a Tools<'a>,
+        lease: Option<&'a Lease>,
+        work: &'a mut MessageInMemory,
+    ) -> Self {
         Self {
             payload: work.payload.clone(),
-            trigger: work.trigger.clone(),
+            trigger: work.trigger_document.clone(),
             steps: outputs::document(&work.steps),
             output: None,
             mapped: None,
@@ -279,7 +283,7 @@ impl<'a> Run<'a> {
         let opened = credentials::open(
             self.tools.program,
             self.tools.environment,
-            &self.work.trigger,
+            &self.work.trigger_document,
         );
         let OpenTrigger { trigger, secrets } = opened
             .map_err(|error| self.refused(configuration(&error.to_string()), Instant::now()))?;
@@ -431,7 +435,7 @@ fn asker<'a>(tools: &'a Tools<'_>) -> Asker<'a> {
 }
 
 /// Returns the context that adapters get beside their input.
-fn context(tools: &Tools<'_>, work: &Work, trigger: &[u8]) -> String {
+fn context(tools: &Tools<'_>, work: &MessageInMemory, trigger: &[u8]) -> String {
     if !tools.use_adapters() {
         return String::new();
     }
@@ -456,7 +460,7 @@ fn context(tools: &Tools<'_>, work: &Work, trigger: &[u8]) -> String {
         plan.version,
         text(work.id.as_str()),
         work.attempt(),
-        text(work.source.as_str()),
+        text(work.trigger_kind.as_str()),
         work.received_at,
         trigger,
     )

@@ -16,8 +16,8 @@ use kanat_message_log::QuotaStore;
 use kanat_model::id::{BootId, NodeId};
 use kanat_model::{Timestamp, saturated};
 use kanat_rate_limit::{
-    Bucket, ClusterState, ClusterView, Decision, Exchange, ExchangeOutcome, Key, LimitError,
-    LimitStatus, Limits, MAX_REQUESTS, PendingRequest, Phase, Rate, ShareGrant, ShareRequest,
+    Bucket, ClusterState, ClusterView, Decision, Escrow, Exchange, ExchangeOutcome, Key,
+    LimitError, LimitStatus, Limits, MAX_REQUESTS, Phase, Rate, ShareGrant, ShareRequest,
 };
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
@@ -59,7 +59,7 @@ pub(crate) struct Limiter {
 /// A request on its way to the store.
 struct SentRequest {
     entry: Arc<Entry>,
-    request: PendingRequest,
+    escrow: Escrow,
 }
 
 impl Limiter {
@@ -200,7 +200,7 @@ impl Limiter {
                 let mut state = entry.lock();
                 let has_report = state.bucket.tick();
                 state.dropped = if entry.is_local {
-                    state.bucket.is_full(&self.view_of(&entry.key))
+                    state.bucket.is_droppable_local(&self.view_of(&entry.key))
                 } else {
                     if has_report {
                         self.queue(entry, &mut state);
@@ -239,13 +239,13 @@ impl Limiter {
                 state.queued = false;
                 let calls = saturated(state.waiting.len());
                 let key = entry.key.clone();
-                let (mut share, request) = state.bucket.request(key, calls, phase, &view);
+                let (mut request, escrow) = state.bucket.request(key, calls, phase, &view);
                 drop(state);
                 if matches!(entry.key, Key::Connector(_)) {
                     // The store drops connectors that no node asks for.
-                    share.last_used_at = Some(view.wall);
+                    request.last_used_at = Some(view.wall);
                 }
-                (SentRequest { entry, request }, share)
+                (SentRequest { entry, escrow }, request)
             })
             .unzip();
         let number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
@@ -263,8 +263,8 @@ impl Limiter {
                 }
                 Ok(Ok(ExchangeOutcome::Repeated)) => {
                     self.count_nodes().await;
-                    for SentRequest { entry, request } in &sent {
-                        entry.lock().bucket.take_back_tokens(*request);
+                    for SentRequest { entry, escrow } in &sent {
+                        entry.lock().bucket.take_back_tokens(*escrow);
                     }
                     return;
                 }
@@ -297,14 +297,14 @@ impl Limiter {
 
     /// Applies a grant, and answers the calls that waited for it.
     fn apply(&self, sent: &SentRequest, grant: &ShareGrant, begun: Instant, view: &ClusterView) {
-        let SentRequest { entry, request } = sent;
+        let SentRequest { entry, escrow } = sent;
         let mut state = entry.lock();
         let State {
             bucket, waiting, ..
         } = &mut *state;
-        bucket.apply(grant, *request, begun, view);
+        bucket.apply(grant, *escrow, begun, view);
         let mut admitted = grant.admitted;
-        for _ in 0..request.calls {
+        for _ in 0..escrow.calls {
             let Some(reply) = waiting.pop_front() else {
                 break;
             };

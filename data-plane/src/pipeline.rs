@@ -34,7 +34,7 @@ use crate::backlog::{self, Backlog};
 use crate::connector::{Capacity, Connectors};
 use crate::limit::Limiter;
 use crate::plans::{Flow, Plans};
-pub(crate) use accept::{Acceptance, Arrival, CallError, CallStart, StoreError};
+pub(crate) use accept::{Acceptance, Arrival, CallError, StoreError, StoreOutcome};
 use job::Job;
 pub(crate) use job::Reply;
 use lane::{Lanes, Limits};

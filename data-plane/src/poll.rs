@@ -6,7 +6,7 @@ mod answer;
 mod cycle;
 mod evidence;
 mod find;
-mod hold;
+mod lease;
 mod link;
 mod page;
 mod place;
@@ -39,7 +39,7 @@ use crate::connector::Connectors;
 use crate::observed::Observer;
 use crate::plans::{DeployedFlow, Flow, Plans, Runnable, Snapshot, versions};
 use cycle::{Cycle, Halt, Outcome};
-use hold::Hold;
+use lease::PollLease;
 use place::{Place, Places, Source};
 use records::RECORD_RETENTION;
 use request::Requests;
@@ -163,14 +163,14 @@ impl Poller {
                 .min(now.after(MAX_RETRY_DELAY))
                 .max(now.after(MIN_RETRY_DELAY)),
             Ok(PollClaimOutcome::Taken { token, state }) => {
-                let hold = Hold {
+                let lease = PollLease {
                     flow: Arc::clone(flow),
                     owner,
                     token,
-                    lease: self.lease,
+                    ttl: self.lease,
                 };
                 match self
-                    .poll(&runnable, &hold, State::read(&state), place, stop)
+                    .poll(&runnable, &lease, State::read(&state), place, stop)
                     .await
                 {
                     Ok(due) => due,
@@ -191,11 +191,11 @@ impl Poller {
         }
     }
 
-    /// Runs a cycle, or continues one, under a hold. Returns the time of the next cycle.
+    /// Runs a cycle, or continues one, under a lease. Returns the time of the next cycle.
     async fn poll(
         &self,
         runnable: &Runnable,
-        hold: &Hold,
+        lease: &PollLease,
         state: State,
         place: Place,
         stop: &CancellationToken,
@@ -208,20 +208,20 @@ impl Poller {
         let resumed = state
             .progress
             .clone()
-            .filter(|progress| progress.version == hold.flow.version);
+            .filter(|progress| progress.version == lease.flow.version);
         let mut progress = match resumed {
             Some(progress) => progress,
             // A flow with a schedule does not poll at its deploy.
-            None if poll.schedule.is_some() && state.scheduled_for != Some(hold.flow.version) => {
+            None if poll.schedule.is_some() && state.scheduled_for != Some(lease.flow.version) => {
                 let due = due(poll, now, now, Timestamp::steady());
                 let state = State {
-                    scheduled_for: Some(hold.flow.version),
+                    scheduled_for: Some(lease.flow.version),
                     progress: None,
                     ..state
                 };
-                return hold.give_back(log, due, Some(&state), None).await;
+                return lease.give_back(log, due, Some(&state), None).await;
             }
-            None => Progress::first(now, hold.flow.version),
+            None => Progress::first(now, lease.flow.version),
         };
         let began_at = *progress.cycle_began_at.get_or_insert(now);
         let left = async {
@@ -231,17 +231,17 @@ impl Poller {
             }
         };
         let outcome = tokio::select! {
-            outcome = self.cycle(runnable, poll, hold, &state, progress, place) => outcome,
-            () = hold.keep_on(log) => return Ok(Timestamp::steady().after(MAX_RETRY_DELAY)),
+            outcome = self.cycle(runnable, poll, lease, &state, progress, place) => outcome,
+            () = lease.keep_on(log) => return Ok(Timestamp::steady().after(MAX_RETRY_DELAY)),
             () = left => {
                 // Another node continues at once from the page that is not done, if it has the
                 // flow.
-                return hold.give_back(log, Timestamp::steady(), None, None).await;
+                return lease.give_back(log, Timestamp::steady(), None, None).await;
             }
         };
         let ended = Timestamp::now();
         let steady = Timestamp::steady();
-        let counts = metrics().flows.of(hold.flow.id.as_str());
+        let counts = metrics().flows.of(lease.flow.id.as_str());
         let mut next = due(poll, began_at, ended, steady).max(steady);
         let (state, error) = match outcome {
             Ok(Outcome {
@@ -251,21 +251,21 @@ impl Poller {
             }) => {
                 metrics().poll_messages.inc_by(taken as u64);
                 if let Some(complaint) = &complaint {
-                    tracing::warn!(flow.id = %hold.flow.id, error = %complaint, "a poll failed");
+                    tracing::warn!(flow.id = %lease.flow.id, error = %complaint, "a poll failed");
                     counts.poll_failed();
                 } else {
-                    tracing::debug!(flow.id = %hold.flow.id, messages = taken, "polled");
+                    tracing::debug!(flow.id = %lease.flow.id, messages = taken, "polled");
                     counts.poll_succeeded();
                 }
                 (state, complaint)
             }
             // Any node continues from the page that is not done.
-            Err(Halt::Waits { until }) => return hold.give_back(log, until, None, None).await,
+            Err(Halt::Waits { until }) => return lease.give_back(log, until, None, None).await,
             Err(Halt::Failed {
                 message,
                 not_before,
             }) => {
-                tracing::warn!(flow.id = %hold.flow.id, error = %message, "a poll failed");
+                tracing::warn!(flow.id = %lease.flow.id, error = %message, "a poll failed");
                 counts.poll_failed();
                 next = next.max(not_before.unwrap_or(next));
                 (
@@ -277,20 +277,21 @@ impl Poller {
                 )
             }
         };
-        hold.give_back(
-            log,
-            next,
-            Some(&state),
-            Some(PollCycleEnd { at: ended, error }),
-        )
-        .await
+        lease
+            .give_back(
+                log,
+                next,
+                Some(&state),
+                Some(PollCycleEnd { at: ended, error }),
+            )
+            .await
     }
 
     async fn cycle(
         &self,
         runnable: &Runnable,
         poll: &Poll,
-        hold: &Hold,
+        lease: &PollLease,
         state: &State,
         mut progress: Progress,
         place: Place,
@@ -318,7 +319,7 @@ impl Poller {
             runnable,
             instance,
             poll,
-            hold,
+            lease,
             requests,
             observer,
         };
@@ -329,11 +330,11 @@ impl Poller {
         if done.is_ok()
             && !poll.record_id.is_empty()
             && let Err(error) = log
-                .forget_records(&hold.flow.id, Timestamp::now().before(RECORD_RETENTION))
+                .forget_records(&lease.flow.id, Timestamp::now().before(RECORD_RETENTION))
                 .await
         {
             tracing::warn!(
-                flow.id = %hold.flow.id,
+                flow.id = %lease.flow.id,
                 %error,
                 "records of long ago cannot be forgotten",
             );

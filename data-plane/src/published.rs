@@ -119,7 +119,7 @@ async fn answer<B: IncomingBody>(
         CallIdentity {
             idempotency_key,
             raw_body: arrival.raw_body.clone(),
-            trigger: arrival.trigger.clone(),
+            trigger: arrival.trigger_document.clone(),
         }
     });
     if let Some(response_mapping) = &target.version().response_mapping {

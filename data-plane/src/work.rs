@@ -16,15 +16,15 @@ const NOTED: &str = "\"validation\":";
 
 /// Parts of a message that a run needs.
 #[derive(Clone)]
-pub(crate) struct Work {
+pub(crate) struct MessageInMemory {
     pub id: MessageId,
-    pub source: Trigger,
+    pub trigger_kind: Trigger,
     /// Valid JSON.
     pub payload: Bytes,
     /// Body as received.
     pub raw_body: Bytes,
     /// Value of `trigger` in expressions.
-    pub trigger: Bytes,
+    pub trigger_document: Bytes,
     /// Outputs of the steps that have succeeded.
     pub steps: Vec<Step>,
     pub received_at: Timestamp,
@@ -37,7 +37,7 @@ pub(crate) struct Work {
     pub traceparent: Option<String>,
 }
 
-impl Work {
+impl MessageInMemory {
     /// Returns the number of the current attempt, from 1.
     pub fn attempt(&self) -> u32 {
         self.attempts.saturating_add(1)
@@ -71,14 +71,14 @@ impl Work {
     /// Returns the size of the message in memory, in bytes.
     pub fn bytes(&self) -> usize {
         let outputs: usize = self.steps.iter().map(|step| step.output.len()).sum();
-        cost(&self.payload, &self.raw_body, &self.trigger) + outputs
+        cost(&self.payload, &self.raw_body, &self.trigger_document) + outputs
     }
 
     /// Returns the violations that a lenient published API tolerated, as text.
     pub fn noted(&self) -> Option<String> {
         // Nearly every call has no violations, and a search is much cheaper than parsing.
-        let document = std::str::from_utf8(&self.trigger).ok()?;
-        if self.source != Trigger::Api || !document.contains(NOTED) {
+        let document = std::str::from_utf8(&self.trigger_document).ok()?;
+        if self.trigger_kind != Trigger::Api || !document.contains(NOTED) {
             return None;
         }
         let document: Document = serde_json::from_str(document).ok()?;
@@ -91,7 +91,7 @@ impl Work {
 
     /// Returns the declared content type of the body, or the one that was assumed.
     pub fn content_type(&self) -> HeaderValue {
-        let document: Document = serde_json::from_slice(&self.trigger).unwrap_or_default();
+        let document: Document = serde_json::from_slice(&self.trigger_document).unwrap_or_default();
         let declared = document
             .headers
             .content_type
@@ -142,14 +142,14 @@ struct Headers {
 }
 
 #[cfg(test)]
-impl Default for Work {
+impl Default for MessageInMemory {
     fn default() -> Self {
         Self {
             id: MessageId::new("msg_1"),
-            source: Trigger::Webhook,
+            trigger_kind: Trigger::Webhook,
             payload: Bytes::from_static(b"{}"),
             raw_body: Bytes::from_static(b"{}"),
-            trigger: Bytes::from_static(b"{}"),
+            trigger_document: Bytes::from_static(b"{}"),
             steps: Vec::new(),
             received_at: Timestamp::from_millis(0),
             stored_bytes: 0,
@@ -167,9 +167,9 @@ mod tests {
     #[test]
     fn a_body_keeps_its_content_type_and_is_what_it_was_taken_for_when_it_has_none() {
         let of = |trigger: &'static str| {
-            Work {
-                trigger: trigger.into(),
-                ..Work::default()
+            MessageInMemory {
+                trigger_document: trigger.into(),
+                ..MessageInMemory::default()
             }
             .content_type()
         };
@@ -186,10 +186,10 @@ mod tests {
             assert_eq!(of(without), "application/json");
         }
         let taken = |payload: &'static str, raw_body: &'static [u8]| {
-            Work {
+            MessageInMemory {
                 payload: payload.into(),
                 raw_body: raw_body.into(),
-                ..Work::default()
+                ..MessageInMemory::default()
             }
             .content_type()
         };

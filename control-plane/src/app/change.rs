@@ -160,7 +160,7 @@ impl<'a> Change<'a> {
         let app = self.app;
         let environment = self.environment.clone();
         let applied = match self.publish().await? {
-            Some(version) => app.hub.applied(&environment, &version).await,
+            Some(version) => app.hub.wait_until_applied(&environment, &version).await,
             None => Rollout::Everywhere,
         };
         Ok(ChangeResult { value, applied })

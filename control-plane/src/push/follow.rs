@@ -59,7 +59,7 @@ async fn read(context: &Context) -> Result<(), Error> {
             continue;
         };
         let set = feed.state().set.filter(|set| set.epoch == epoch);
-        if !set.is_some_and(|set| environment.revision.is(set.generation, set.hash)) {
+        if !set.is_some_and(|set| environment.revision.is_set(set.generation, set.hash)) {
             feed.request(Urgency::Batched);
         }
     }

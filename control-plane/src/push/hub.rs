@@ -120,11 +120,15 @@ impl Hub {
     /// or has refused part of it, 5 s at most. That includes the nodes of other control planes, and
     /// a node of the same process, which connects a moment after the first requests are served. A
     /// node that refused the whole set is waited for, because it may still take the next one.
-    pub async fn applied(&self, environment: &EnvironmentId, change: &Version) -> Rollout {
+    pub async fn wait_until_applied(
+        &self,
+        environment: &EnvironmentId,
+        change: &Version,
+    ) -> Rollout {
         let nodes = &self.context.nodes;
         let mut changed = nodes.watch();
         let here = async {
-            while self.awaits_own_node() || !nodes.applied(environment, change) {
+            while self.awaits_own_node() || !nodes.is_applied(environment, change) {
                 if changed.changed().await.is_err() {
                     break;
                 }
@@ -147,7 +151,7 @@ impl Hub {
         let mut reads = 0;
         loop {
             match others.refresh(&self.context.source).await {
-                Ok(()) if others.applied(environment, change) => return,
+                Ok(()) if others.is_applied(environment, change) => return,
                 Ok(()) => {}
                 Err(error) => {
                     tracing::warn!(%error, "cannot see what nodes of other control planes run")

@@ -93,7 +93,7 @@ impl Node {
 
     /// Returns whether the node runs this change of the environment or a later one, or is not
     /// waited for.
-    pub fn has_applied(&self, environment: &EnvironmentId, change: &Version) -> bool {
+    pub fn is_not_awaited_for(&self, environment: &EnvironmentId, change: &Version) -> bool {
         match (self.status, self.environments.get(environment)) {
             (Status::Draining | Status::Disconnected, _) => true,
             (Status::Connected, Some(running)) => running
@@ -319,11 +319,11 @@ impl Nodes {
     }
 
     /// Returns whether every connected node that serves `environment` has applied `change`.
-    pub fn applied(&self, environment: &EnvironmentId, change: &Version) -> bool {
+    pub fn is_applied(&self, environment: &EnvironmentId, change: &Version) -> bool {
         self.known
             .lock()
             .values()
-            .all(|known| known.node.has_applied(environment, change))
+            .all(|known| known.node.is_not_awaited_for(environment, change))
     }
 
     /// Returns a receiver that changes with the state of any node.
@@ -395,7 +395,7 @@ mod tests {
             (Scope::All, Status::Disconnected, true),
         ] {
             assert_eq!(
-                node(scope, status).has_applied(&EnvironmentId::from("env_1"), &change),
+                node(scope, status).is_not_awaited_for(&EnvironmentId::from("env_1"), &change),
                 applied,
                 "{status:?}"
             );

@@ -74,10 +74,10 @@ impl Others {
 
     /// Returns whether every connected node that serves `environment` has applied `change`, by the
     /// records that were read last.
-    pub fn applied(&self, environment: &EnvironmentId, change: &Version) -> bool {
+    pub fn is_applied(&self, environment: &EnvironmentId, change: &Version) -> bool {
         self.nodes
             .lock()
             .iter()
-            .all(|node| node.has_applied(environment, change))
+            .all(|node| node.is_not_awaited_for(environment, change))
     }
 }

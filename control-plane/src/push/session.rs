@@ -42,7 +42,7 @@ pub struct Session {
     /// The next list of the node's environments, while it is not sent. The first list is sent
     /// before any push. A changed list is sent only after the node holds the new environments, so
     /// that it can always serve all of the list.
-    welcome: Option<Welcome>,
+    unsent_welcome: Option<Welcome>,
     nonce: u64,
     /// The plan schemas that the node's build can run.
     schemas: Schemas,
@@ -113,7 +113,7 @@ impl Session {
             },
         };
         let named = hello.environments;
-        let welcome = Some(welcome(epoch, served));
+        let unsent_welcome = Some(welcome(epoch, served));
         let answered = Arc::new(Notify::new());
         let replaced = CancellationToken::new();
         let nonce = 0;
@@ -125,7 +125,7 @@ impl Session {
             subscriptions,
             named,
             grant,
-            welcome,
+            unsent_welcome,
             nonce,
             schemas,
             answered,
@@ -200,7 +200,7 @@ impl Session {
         questions.borrow_and_update();
         let mut heartbeat = interval(HEARTBEAT);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        if let Some(welcome) = self.welcome.take() {
+        if let Some(welcome) = self.unsent_welcome.take() {
             self.send(Out::Welcome(welcome)).await?;
         }
         let mut last_message_at = Instant::now();
@@ -210,7 +210,7 @@ impl Session {
                 // Chunks may have taken long, and messages that came meanwhile wait to be read.
                 last_message_at = Instant::now();
             }
-            if let Some(welcome) = self.welcome.take_if(|_| {
+            if let Some(welcome) = self.unsent_welcome.take_if(|_| {
                 self.subscriptions
                     .values()
                     .all(Subscription::is_node_state_known)
@@ -293,7 +293,7 @@ impl Session {
                 node.environments.entry(id).or_default();
             }
         });
-        self.welcome = Some(welcome(epoch, served));
+        self.unsent_welcome = Some(welcome(epoch, served));
         Ok(())
     }
 

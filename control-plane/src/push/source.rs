@@ -123,7 +123,7 @@ impl Source {
                     refused_may_run: true,
                 });
             };
-            if revision.is(current.generation, current.hash) {
+            if revision.is_set(current.generation, current.hash) {
                 return Ok(ReadOutcome::default());
             }
             if current.generation < revision.generation {
@@ -133,7 +133,7 @@ impl Source {
                     .any(|row| is_other(row) || is_again(row, current));
                 let changes = self.open(environment, rows).await?;
                 let set = current.changed(revision.generation, changes);
-                if revision.fits(set.hash) {
+                if revision.may_have_hash(set.hash) {
                     return Ok(ReadOutcome {
                         set: Some(Arc::new(set)),
                         refused_may_run,
@@ -157,7 +157,7 @@ impl Source {
             Change::Removal => None,
         });
         let set = PlanSet::new(snapshot.epoch, snapshot.revision.generation, entries);
-        if snapshot.revision.fits(set.hash) {
+        if snapshot.revision.may_have_hash(set.hash) {
             Ok(Arc::new(set))
         } else {
             Err(Error::Damaged(environment.clone()))

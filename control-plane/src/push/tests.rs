@@ -192,7 +192,7 @@ async fn a_change_is_pending_until_the_node_has_answered() {
             .hub
             .context
             .nodes
-            .applied(&control.environment, &control.version(generation).await)
+            .is_applied(&control.environment, &control.version(generation).await)
     );
     node.held
         .insert("flow/1".to_owned(), kanat_plan_stream::Hash::of(b"a"));
@@ -213,7 +213,11 @@ async fn a_change_is_not_live_before_the_node_of_the_process_has_come() {
     let control = Control::start().await;
     control.hub.expect_own_node();
     let version = control.version(control.put("flow/1", "a").await).await;
-    let mut applied = pin!(control.hub.applied(&control.environment, &version));
+    let mut applied = pin!(
+        control
+            .hub
+            .wait_until_applied(&control.environment, &version)
+    );
     assert!(
         futures::poll!(applied.as_mut()).is_pending(),
         "nobody runs it"

@@ -29,7 +29,8 @@ pub struct NewMessage {
     pub raw_body: Bytes,
     /// Payload as JSON; `None` when `raw_body` is the payload.
     pub payload: Option<Bytes>,
-    /// JSON object with the headers, query, method, path parameters and time of the request.
+    /// JSON object with the headers, query, method, path parameters and time of the request, which
+    /// expressions see as `trigger`.
     pub request: Bytes,
     /// Instant of receipt, from which the time to live of the `dedupe` keys counts.
     pub received_at: Timestamp,

@@ -29,7 +29,7 @@ pub mod lease;
 pub mod list;
 mod log;
 pub mod message;
-mod person;
+mod operator_decision;
 pub mod plan;
 pub mod poll;
 pub mod postgres;

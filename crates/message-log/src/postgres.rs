@@ -23,8 +23,8 @@ mod keys;
 mod lease;
 mod notify;
 mod operation;
+mod operator_decision;
 mod options;
-mod person;
 mod plan;
 mod poll;
 mod pool;
@@ -73,7 +73,7 @@ use self::shared::{LogState, Notification};
 use self::writer::{Connector, Context, Writer};
 use crate::change::Change;
 use crate::completed::CompletedRow;
-use crate::person::Decision;
+use crate::operator_decision::Decision;
 use crate::{
     AppendOutcome, Backlog, Claim, ClaimedMessage, CompletedMessage, DeliveryStore, Error, FlowEnd,
     MessageLog, NewMessage, NodeLease, RenewalOutcome, SettleOutcome, Settlement, Stats,
@@ -212,8 +212,14 @@ impl PostgresLog {
         decision: Decision,
     ) -> Result<(), Error> {
         let workers = self.workers.current();
-        self.ask(person::decide(&workers, self.space(), tenant, id, decision))
-            .await?;
+        self.ask(operator_decision::decide(
+            &workers,
+            self.space(),
+            tenant,
+            id,
+            decision,
+        ))
+        .await?;
         self.context.shared.publish(Notification::Claimable);
         Ok(())
     }

@@ -20,8 +20,8 @@ mod journal;
 mod lease;
 mod maintenance;
 mod operation;
+mod operator_decision;
 mod options;
-mod person;
 mod plan;
 mod poll;
 mod queue;
@@ -69,7 +69,7 @@ use self::writer::{Disk, Writer};
 use crate::change::Change;
 use crate::completed::CompletedRow;
 use crate::lease::LeaseState;
-use crate::person::Decision;
+use crate::operator_decision::Decision;
 use crate::{
     AppendOutcome, Backlog, Claim, ClaimedMessage, CompletedMessage, DeliveryStore, Error, FlowEnd,
     MessageLog, NewMessage, NodeLease, RenewalOutcome, SettleOutcome, Settlement, Stats,
@@ -164,7 +164,7 @@ impl SqliteLog {
     ) -> Result<(), Error> {
         let tenant = tenant.clone();
         let id = id.clone();
-        let decide = Task::new(move |tx| person::decide(tx, &tenant, &id, decision));
+        let decide = Task::new(move |tx| operator_decision::decide(tx, &tenant, &id, decision));
         self.done(decide.making_claimable()).await
     }
 

@@ -81,7 +81,7 @@ pub struct Bucket {
     /// Share that this node should hold, as the store said last.
     target: u32,
     /// Tokens that were left for all nodes, in millionths, as the store said last.
-    pool: u64,
+    pool_tokens: u64,
     /// Instant before which the store has no token.
     pool_empty_until: Option<Instant>,
     day: Day,
@@ -119,9 +119,9 @@ struct Day {
     offline_used: u64,
 }
 
-/// Calls and tokens of a request on its way to the store.
+/// Calls of a request on its way to the store, and the tokens that were set aside for them.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct PendingRequest {
+pub struct Escrow {
     /// Calls that wait for the answer.
     pub calls: u32,
     /// Tokens of this node that go with the calls. The grant returns those that it does not use;
@@ -139,7 +139,7 @@ impl Bucket {
             tokens: 0,
             at: now,
             target: 0,
-            pool: 0,
+            pool_tokens: 0,
             pool_empty_until: None,
             day: Day::default(),
             calls: 0,
@@ -166,14 +166,15 @@ impl Bucket {
         self.waiting = self.waiting.max(queued);
         self.idle_ticks = 0;
         self.set_limits(limits, view);
-        self.decide(view)
+        self.try_take(view)
     }
 
-    /// Decides on a call by what this node has.
-    pub fn decide(&mut self, view: &ClusterView) -> Decision {
+    /// Takes a token and a call of the day for a call, if this node has them. Otherwise the call is
+    /// refused, or the store has to decide.
+    pub fn try_take(&mut self, view: &ClusterView) -> Decision {
         self.refill(view);
         let has_token = self.limits.rate.calls == 0 || self.tokens >= TOKEN;
-        match self.day_has_room(view) {
+        match self.check_day(view) {
             Some(false) => return Decision::Refuse(self.day_exceeded(view)),
             Some(true) | None if !has_token && self.pool_is_empty(view) => {
                 return Decision::Refuse(self.rate_exceeded(view));
@@ -198,7 +199,7 @@ impl Bucket {
 
     /// Decides on a call without asking the store.
     pub fn decide_alone(&mut self, view: &ClusterView) -> Result<LimitStatus, LimitError> {
-        match self.decide(view) {
+        match self.try_take(view) {
             Decision::Admit(status) => Ok(status),
             Decision::Refuse(exceeded) => Err(exceeded),
             Decision::AskStore => Err(self.refusal(view)),
@@ -207,7 +208,7 @@ impl Bucket {
 
     /// Returns the rejection of a call that the store has refused.
     pub fn refusal(&mut self, view: &ClusterView) -> LimitError {
-        if self.day_has_room(view) == Some(false) {
+        if self.check_day(view) == Some(false) {
             self.day_exceeded(view)
         } else {
             self.rate_exceeded(view)
@@ -237,9 +238,9 @@ impl Bucket {
             || self.demand >= MIN_SHARE_CALLS
     }
 
-    /// Returns whether a bucket without a store is idle and full. It can be dropped, because a new
+    /// Returns whether a bucket without a store can be dropped: it is idle and full, so that a new
     /// one would be equal.
-    pub fn is_full(&mut self, view: &ClusterView) -> bool {
+    pub fn is_droppable_local(&mut self, view: &ClusterView) -> bool {
         self.refill(view);
         self.idle_ticks >= IDLE_TICKS && self.tokens >= full(self.limits.rate.calls)
     }
@@ -258,7 +259,7 @@ impl Bucket {
         calls: u32,
         phase: Phase,
         view: &ClusterView,
-    ) -> (ShareRequest, PendingRequest) {
+    ) -> (ShareRequest, Escrow) {
         self.refill(view);
         let is_idle = self.idle_ticks >= IDLE_TICKS && calls == 0;
         let leaving = phase == Phase::Leaving || is_idle;
@@ -306,28 +307,22 @@ impl Bucket {
             used: std::mem::take(&mut self.used),
             last_used_at: self.last_used_at,
         };
-        (request, PendingRequest { calls, own_tokens })
+        (request, Escrow { calls, own_tokens })
     }
 
     /// Applies the grant for a request that was sent at an instant. The caller admits the granted
     /// calls.
-    pub fn apply(
-        &mut self,
-        grant: &ShareGrant,
-        request: PendingRequest,
-        sent: Instant,
-        view: &ClusterView,
-    ) {
+    pub fn apply(&mut self, grant: &ShareGrant, escrow: Escrow, sent: Instant, view: &ClusterView) {
         self.refill(view);
         self.share = grant.share.min(self.limits.rate.calls);
-        let unused = request.own_tokens.saturating_sub(grant.admitted);
+        let unused = escrow.own_tokens.saturating_sub(grant.admitted);
         let tokens = self
             .tokens
             .saturating_add(grant.tokens)
             .saturating_add(u64::from(unused) * TOKEN);
         self.tokens = tokens.min(full(self.share));
         self.until = (self.share > 0).then(|| sent + SHARE_LEASE);
-        (self.target, self.pool) = (grant.target, grant.pool);
+        (self.target, self.pool_tokens) = (grant.target, grant.pool_tokens);
         if self.day.number != grant.day {
             self.day = Day {
                 number: grant.day,
@@ -341,14 +336,14 @@ impl Bucket {
         self.day.pool_empty_until = (grant.day_left == 0).then(|| view.now + DAY_RETRY);
         let max = MAX_RETRY.max(self.limits.rate.period.as_duration() / 8);
         let pause = grant.next_token.unwrap_or(MAX_RETRY).clamp(MIN_RETRY, max);
-        self.pool_empty_until = (grant.admitted < request.calls).then(|| view.now + pause);
+        self.pool_empty_until = (grant.admitted < escrow.calls).then(|| view.now + pause);
     }
 
     /// Takes back the tokens of a request that had taken effect before; its grant is lost.
-    pub fn take_back_tokens(&mut self, request: PendingRequest) {
+    pub fn take_back_tokens(&mut self, escrow: Escrow) {
         self.tokens = self
             .tokens
-            .saturating_add(u64::from(request.own_tokens) * TOKEN)
+            .saturating_add(u64::from(escrow.own_tokens) * TOKEN)
             .min(full(self.share));
     }
 
@@ -451,7 +446,9 @@ impl Bucket {
     }
 
     /// Returns whether this node has a call of the day left; `None` when the store has to decide.
-    fn day_has_room(&mut self, view: &ClusterView) -> Option<bool> {
+    /// While the store is away, this begins another day at its time, and takes the node's part of
+    /// the day.
+    fn check_day(&mut self, view: &ClusterView) -> Option<bool> {
         if self.limits.per_day == 0 {
             return Some(true);
         }

@@ -115,7 +115,7 @@ pub struct ShareGrant {
     /// Calls of that day that are left for all nodes.
     pub day_left: u64,
     /// Tokens that are left for all nodes, in millionths.
-    pub pool: u64,
+    pub pool_tokens: u64,
     /// Time until the pool has a whole token; `None` when it gains none.
     pub next_token: Option<Duration>,
 }

@@ -43,8 +43,9 @@ pub struct Ledger {
     leases: Vec<Lease>,
     /// Day, counted from 1970.
     day: i64,
-    /// Calls of the day that are granted.
-    spent: u64,
+    /// Calls of the day that are granted, also those that were not made yet.
+    #[serde(rename = "spent")]
+    granted_today: u64,
 }
 
 /// Share of one node.
@@ -113,7 +114,7 @@ impl Ledger {
         let now = self.advance_to_now(requester);
         self.change_limit(request.rate);
         self.take_back(request, requester.owner);
-        let day_left = self.day_left(request, now);
+        let day_left = self.book_day(request, now);
         let own_tokens = u64::from(request.own_tokens);
         let by_tokens = if request.rate.calls == 0 {
             u64::MAX
@@ -132,7 +133,7 @@ impl Ledger {
             let allowance = request
                 .day_wanted
                 .min(left / (ALLOWANCE_DIVISOR * u64::from(requester.nodes.max(1))));
-            self.spent = self.spent.saturating_add(admitted + allowance);
+            self.granted_today = self.granted_today.saturating_add(admitted + allowance);
             allowance
         });
         ShareGrant {
@@ -143,7 +144,7 @@ impl Ledger {
             day: self.day,
             allowance,
             day_left: day_left.map_or(0, |left| left - admitted - allowance),
-            pool: self.tokens,
+            pool_tokens: self.tokens,
             next_token: self.next_token(),
         }
     }
@@ -185,18 +186,19 @@ impl Ledger {
     /// of the shares of the removed leases that end at `until` or later.
     fn refill(&mut self, until: i64, held: u32) {
         let elapsed = u64::try_from(until - self.at).unwrap_or(0);
-        let pool = self.pool().saturating_sub(held);
-        let all = u128::from(elapsed) * u128::from(pool) * u128::from(TOKEN) * 1_000
+        let share = self.unheld_share().saturating_sub(held);
+        let all = u128::from(elapsed) * u128::from(share) * u128::from(TOKEN) * 1_000
             + u128::from(self.rest);
         let period = u128::from(self.period.as_micros());
         let gained = u64::try_from(all / period).unwrap_or(u64::MAX);
         self.rest = u64::try_from(all % period).unwrap_or(0);
         // The pool never has more tokens than its size.
-        self.tokens = self.tokens.saturating_add(gained).min(full(pool));
+        self.tokens = self.tokens.saturating_add(gained).min(full(share));
         self.at = self.at.max(until);
     }
 
-    fn pool(&self) -> u32 {
+    /// Returns the share of the pool: what the nodes' shares leave of the limit.
+    fn unheld_share(&self) -> u32 {
         let held = self
             .leases
             .iter()
@@ -211,7 +213,7 @@ impl Ledger {
             (self.period, self.rest) = (rate.period, 0);
         }
         self.limit = rate.calls;
-        self.tokens = self.tokens.min(full(self.pool()));
+        self.tokens = self.tokens.min(full(self.unheld_share()));
     }
 
     fn take_back(&mut self, request: &ShareRequest, owner: &BootId) {
@@ -225,22 +227,23 @@ impl Ledger {
         self.tokens = self
             .tokens
             .saturating_add(request.tokens_back)
-            .min(full(self.pool()));
+            .min(full(self.unheld_share()));
     }
 
+    /// Books the calls of the day that the node returns or owes, in a new day when one has begun.
     /// Returns the calls that are left of the day; `None` without a limit per day.
-    fn day_left(&mut self, request: &ShareRequest, now: i64) -> Option<u64> {
+    fn book_day(&mut self, request: &ShareRequest, now: i64) -> Option<u64> {
         let today = now.div_euclid(DAY_MS);
         if self.day != today {
-            (self.day, self.spent) = (today, 0);
+            (self.day, self.granted_today) = (today, 0);
         }
         if request.day == today {
-            self.spent = self
-                .spent
+            self.granted_today = self
+                .granted_today
                 .saturating_sub(request.day_back)
                 .saturating_add(request.day_owed);
         }
-        (request.per_day > 0).then(|| request.per_day.saturating_sub(self.spent))
+        (request.per_day > 0).then(|| request.per_day.saturating_sub(self.granted_today))
     }
 
     /// Divides the bucket anew. Returns the share of the requester, the tokens that it gains with
@@ -282,13 +285,13 @@ impl Ledger {
         } else {
             self.limit
         };
-        let pool = self.pool();
-        let added = target.min(first).saturating_sub(held).min(pool);
-        let tokens = match pool {
+        let unheld = self.unheld_share();
+        let added = target.min(first).saturating_sub(held).min(unheld);
+        let tokens = match unheld {
             0 => 0,
-            pool if pool == added => self.tokens,
+            unheld if unheld == added => self.tokens,
             // Whole tokens: two halves admit no call.
-            pool => self.tokens / TOKEN * u64::from(added) / u64::from(pool) * TOKEN,
+            unheld => self.tokens / TOKEN * u64::from(added) / u64::from(unheld) * TOKEN,
         };
         let share = held + added;
         self.tokens -= tokens;
@@ -312,7 +315,7 @@ impl Ledger {
     /// Returns the time until the pool has a whole token.
     fn next_token(&self) -> Option<Duration> {
         let missing = TOKEN.saturating_sub(self.tokens);
-        let left = self.period.until(missing, self.pool(), 1)?;
+        let left = self.period.until(missing, self.unheld_share(), 1)?;
         // The store's clock counts milliseconds.
         Some(Duration::from_millis(
             u64::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX),

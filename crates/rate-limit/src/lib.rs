@@ -20,7 +20,7 @@ mod tests;
 
 use std::time::Duration;
 
-pub use bucket::{Bucket, Decision, Limits, PendingRequest, Phase};
+pub use bucket::{Bucket, Decision, Escrow, Limits, Phase};
 pub use cluster::{ClusterState, ClusterView};
 pub use exchange::{Exchange, ExchangeOutcome, MAX_REQUESTS, ShareGrant, ShareRequest};
 pub use key::Key;

@@ -20,7 +20,7 @@ pub struct LimitStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Window {
     None,
-    Second,
+    Rate,
     Day,
 }
 

@@ -150,7 +150,7 @@ impl Nodes {
         }
         let mut admitted = gain.admitted;
         for _ in gain.admitted..calls {
-            if let Decision::Admit(_) = self.nodes[node].bucket.decide(&view) {
+            if let Decision::Admit(_) = self.nodes[node].bucket.try_take(&view) {
                 self.admitted.push(self.now);
                 admitted += 1;
             }

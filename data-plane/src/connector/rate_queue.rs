@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use kanat_model::id::InstanceId;
 use kanat_rate_limit::{Key, Rate};
-use parking_lot::Mutex as Slot;
+use parking_lot::Mutex as SyncMutex;
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
@@ -16,7 +16,7 @@ pub(super) struct RateQueue {
     limiter: Arc<Limiter>,
     key: Key,
     /// `None` when calls do not wait.
-    rate: Slot<Option<Rate>>,
+    rate: SyncMutex<Option<Rate>>,
     /// Locked by the first call.
     first: Mutex<()>,
     length: AtomicU32,
@@ -32,7 +32,7 @@ impl RateQueue {
         Self {
             limiter,
             key,
-            rate: Slot::default(),
+            rate: SyncMutex::default(),
             first: Mutex::default(),
             length,
         }

@@ -9,13 +9,13 @@ use kanat_net::outbound::Response;
 use kanat_proto::plan::v1::FlowPlan;
 
 use super::retry_after;
-use crate::work::Work;
+use crate::work::MessageInMemory;
 
 /// Decides on a message whose attempt failed. `answer` is the answer of the target, if there was
 /// one. `steady` is the present on the monotonic clock, by which the next attempt is due; `now` is
 /// the present on the wall clock.
 pub(super) fn decide(
-    work: &Work,
+    work: &MessageInMemory,
     plan: &FlowPlan,
     failure: &Failure,
     answer: Option<&Response>,
@@ -82,11 +82,11 @@ mod tests {
         }
     }
 
-    fn work(attempts: u32, max_attempts: u32) -> Work {
-        Work {
+    fn work(attempts: u32, max_attempts: u32) -> MessageInMemory {
+        MessageInMemory {
             attempts,
             max_attempts,
-            ..Work::default()
+            ..MessageInMemory::default()
         }
     }
 
@@ -109,7 +109,7 @@ mod tests {
 
     /// Milliseconds until the next attempt, without jitter's tenth; `None` for a dead letter.
     fn wait(
-        work: &Work,
+        work: &MessageInMemory,
         plan: &FlowPlan,
         kind: ErrorKind,
         answer: Option<&Response>,

@@ -10,17 +10,17 @@ use kanat_model::{Timestamp, saturated};
 use kanat_script::Report;
 
 use super::Attempt;
-use crate::work::Work;
+use crate::work::MessageInMemory;
 
 /// Begins a trace. A first attempt has a record that the message was received.
-pub(super) fn begin(work: &Work, now: Timestamp) -> Trace {
+pub(super) fn begin(work: &MessageInMemory, now: Timestamp) -> Trace {
     let mut trace = Trace::new(work.attempt());
     // A message that has outputs of steps was processed before.
     if work.attempts == 0 && work.steps.is_empty() {
         let waited = saturated(now.since(work.received_at).as_millis());
         trace.push(Record {
             at: work.received_at,
-            ..Record::new("received", work.source.as_str(), "ok", waited)
+            ..Record::new("received", work.trigger_kind.as_str(), "ok", waited)
         });
         if let Some(noted) = work.noted() {
             let record = Record::new("validated", "requestSchema", "warning", 0);
@@ -36,7 +36,7 @@ pub(super) fn begin(work: &Work, now: Timestamp) -> Trace {
 
 /// Adds a step that is not called again. The records of its call are those of an earlier attempt,
 /// unless the process died during the first one: then this record has what was answered.
-pub(super) fn kept(trace: &mut Trace, work: &Work, step: &Step, mask: &Mask) {
+pub(super) fn kept(trace: &mut Trace, work: &MessageInMemory, step: &Step, mask: &Mask) {
     let body: &[u8] = if work.attempts == 0 {
         &step.output
     } else {

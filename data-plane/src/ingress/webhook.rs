@@ -244,11 +244,11 @@ fn arrive(
     let traceparent = trace_context::accept(&parts.headers, &id);
     Ok(Arrival {
         id,
-        source: Source::Webhook,
+        trigger_kind: Source::Webhook,
         raw_body,
         payload,
         ordering_key: keys.ordering.map(|key| key::ordering(document.key(key))),
-        trigger: document.kept,
+        trigger_document: document.kept,
         at,
         dedupe,
         traceparent: Some(traceparent),

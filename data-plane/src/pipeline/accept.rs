@@ -12,22 +12,23 @@ use kanat_model::message::Trigger;
 use kanat_telemetry::metrics::{Outcome, metrics};
 
 use super::job::{Job, Reply};
-use super::lane::{From, Slot};
-use super::lease::Hold;
+use super::lane::{MessageOrigin, Slot};
+use super::lease::ActiveLease;
 use super::{Pipeline, Turn, capacity, lane_of};
 use crate::backlog::Overload;
 use crate::connector::Capacity;
 use crate::plans::{Flow, Runnable};
-use crate::work::{Work, cost};
+use crate::work::{MessageInMemory, cost};
 
 /// A message that has come in and is not stored yet.
 pub(crate) struct Arrival {
     pub id: MessageId,
-    pub source: Trigger,
+    pub trigger_kind: Trigger,
     pub raw_body: Bytes,
     /// `None` when the raw body is the payload.
     pub payload: Option<Bytes>,
-    pub trigger: Bytes,
+    /// Value of `trigger` in expressions; the log stores it as the request.
+    pub trigger_document: Bytes,
     pub at: Timestamp,
     pub ordering_key: Option<String>,
     pub dedupe: Vec<Dedupe>,
@@ -42,8 +43,8 @@ pub(crate) enum Acceptance {
     Duplicate(MessageId),
 }
 
-/// State of a stored message, which is durable.
-pub(crate) enum CallStart {
+/// Outcome of storing a message, which is durable.
+pub(crate) enum StoreOutcome {
     Runs,
     /// The message waits in the log; with a turn where a caller waits for it.
     Waits(Option<Turn>),
@@ -74,7 +75,7 @@ pub(crate) enum CallError {
 /// Slot and lease that a message needs to run immediately.
 struct RunSlot {
     slot: Slot<Box<Job>>,
-    hold: Arc<Hold>,
+    node_lease: Arc<ActiveLease>,
 }
 
 impl Pipeline {
@@ -93,8 +94,8 @@ impl Pipeline {
         let id = arrival.id.clone();
         Ok(
             match self.store(runnable, arrival, place, taken, None).await? {
-                CallStart::Runs | CallStart::Waits(_) => Acceptance::New(id),
-                CallStart::Duplicate(first) => Acceptance::Duplicate(first),
+                StoreOutcome::Runs | StoreOutcome::Waits(_) => Acceptance::New(id),
+                StoreOutcome::Duplicate(first) => Acceptance::Duplicate(first),
             },
         )
     }
@@ -107,7 +108,7 @@ impl Pipeline {
         runnable: Runnable,
         arrival: Arrival,
         reply: Reply,
-    ) -> Result<CallStart, CallError> {
+    ) -> Result<StoreOutcome, CallError> {
         self.admits_calls(&runnable.flow)?;
         let (place, taken) = self.place(&runnable, &arrival);
         let Some(taken) = taken else {
@@ -116,7 +117,7 @@ impl Pipeline {
         let place = match arrival.ordering_key {
             None => place,
             Some(_) if !self.turns.has_room(&runnable.flow.id) => return Err(CallError::Busy),
-            Some(_) => Placement::Awaited(taken.hold.owner().clone()),
+            Some(_) => Placement::Awaited(taken.node_lease.owner().clone()),
         };
         Ok(self
             .store(runnable, arrival, place, Some(taken), Some(reply))
@@ -152,9 +153,9 @@ impl Pipeline {
         place: Placement,
         taken: Option<RunSlot>,
         reply: Option<Reply>,
-    ) -> Result<CallStart, StoreError> {
+    ) -> Result<StoreOutcome, StoreError> {
         let in_flight = self.begin();
-        let (message, work) = stored(&runnable, arrival, place);
+        let (message, work) = message_and_work(&runnable, arrival, place);
         let entry = self
             .backlog
             .enter(runnable.flow.backlog(&self.backlog), work.stored_bytes)?;
@@ -173,11 +174,11 @@ impl Pipeline {
         }
         match appended {
             AppendOutcome::Leased(lease) => {
-                if let Some(RunSlot { slot, hold }) = taken {
+                if let Some(RunSlot { slot, node_lease }) = taken {
                     self.begin_run(
                         Box::new(Job {
                             lease,
-                            hold,
+                            node_lease,
                             slot,
                             runnable,
                             work,
@@ -186,17 +187,17 @@ impl Pipeline {
                         in_flight,
                     );
                 }
-                Ok(CallStart::Runs)
+                Ok(StoreOutcome::Runs)
             }
             AppendOutcome::Awaited(lease) => {
-                let turn = taken.zip(reply).map(|(RunSlot { hold, .. }, reply)| {
+                let turn = taken.zip(reply).map(|(RunSlot { node_lease, .. }, reply)| {
                     let removed = runnable.removed.clone();
-                    self.await_turn(runnable.flow.id.clone(), lease, hold, removed, reply)
+                    self.await_turn(runnable.flow.id.clone(), lease, node_lease, removed, reply)
                 });
-                Ok(CallStart::Waits(turn))
+                Ok(StoreOutcome::Waits(turn))
             }
-            AppendOutcome::Waiting => Ok(CallStart::Waits(None)),
-            AppendOutcome::Duplicate(first) => Ok(CallStart::Duplicate(first)),
+            AppendOutcome::Waiting => Ok(StoreOutcome::Waits(None)),
+            AppendOutcome::Duplicate(first) => Ok(StoreOutcome::Duplicate(first)),
         }
     }
 
@@ -209,43 +210,46 @@ impl Pipeline {
             return (Placement::Queued, None);
         }
         let payload = arrival.payload.as_ref().unwrap_or(&arrival.raw_body);
-        let bytes = cost(payload, &arrival.raw_body, &arrival.trigger);
-        let taken = self.leases.current().and_then(|hold| {
+        let bytes = cost(payload, &arrival.raw_body, &arrival.trigger_document);
+        let taken = self.leases.current().and_then(|node_lease| {
             let slot = self.lanes.reserve(
                 &self.lanes.lane(lane_of(&runnable.flow)),
                 bytes,
-                From::Ingress,
+                MessageOrigin::Ingress,
             )?;
-            Some(RunSlot { slot, hold })
+            Some(RunSlot { slot, node_lease })
         });
         match taken {
-            Some(taken) => (Placement::Leased(taken.hold.owner().clone()), Some(taken)),
+            Some(taken) => (
+                Placement::Leased(taken.node_lease.owner().clone()),
+                Some(taken),
+            ),
             None => (Placement::Queued, None),
         }
     }
 }
 
 /// Returns the message as the log stores it and as a run needs it.
-pub(super) fn stored(
+pub(super) fn message_and_work(
     runnable: &Runnable,
     arrival: Arrival,
     place: Placement,
-) -> (NewMessage, Work) {
+) -> (NewMessage, MessageInMemory) {
     let flow = &runnable.flow;
     let plan = flow.plan();
     let max_attempts = plan
         .retry
         .as_ref()
         .map_or(1, |retry| retry.count.saturating_add(1));
-    let mut work = Work {
+    let mut work = MessageInMemory {
         id: arrival.id.clone(),
-        source: arrival.source,
+        trigger_kind: arrival.trigger_kind,
         payload: arrival
             .payload
             .clone()
             .unwrap_or_else(|| arrival.raw_body.clone()),
         raw_body: arrival.raw_body.clone(),
-        trigger: arrival.trigger.clone(),
+        trigger_document: arrival.trigger_document.clone(),
         steps: Vec::new(),
         received_at: arrival.at,
         stored_bytes: 0,
@@ -260,10 +264,10 @@ pub(super) fn stored(
         flow_id: flow.id.clone(),
         flow_name: plan.flow_name.clone(),
         flow_version: flow.version,
-        trigger: arrival.source,
+        trigger: arrival.trigger_kind,
         raw_body: arrival.raw_body,
         payload: arrival.payload,
-        request: arrival.trigger,
+        request: arrival.trigger_document,
         received_at: arrival.at,
         ordering_key: arrival.ordering_key,
         dedupe: arrival.dedupe,

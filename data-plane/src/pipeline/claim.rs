@@ -17,15 +17,15 @@ use kanat_model::{Timestamp, saturated};
 use tokio::time::Instant;
 
 use super::job::{FinishedJob, Job, Reply};
-use super::lane::{Free, From};
-use super::lease::Hold;
+use super::lane::{Free, MessageOrigin};
+use super::lease::ActiveLease;
 use super::tally::Tally;
 use super::{Pipeline, capacity, lane_of};
 use crate::connector::Capacity;
 use crate::delivery::Attempt;
 use crate::delivery::trace::single;
 use crate::plans::{Runnable, Snapshot};
-use crate::work::Work;
+use crate::work::MessageInMemory;
 
 /// Longest time between two scans of the log. The expiry of another node's lease wakes no claimer.
 const MAX_SCAN_INTERVAL: Duration = Duration::from_millis(500);
@@ -110,7 +110,7 @@ impl Pipeline {
     }
 
     async fn scan(self: &Arc<Self>, memory: &mut Memory) -> Result<Scan, Error> {
-        let Some(hold) = self.leases.current() else {
+        let Some(node_lease) = self.leases.current() else {
             return Ok(Scan {
                 claimed: 0,
                 next_due: None,
@@ -140,7 +140,7 @@ impl Pipeline {
         let claimed = self
             .log
             .claim(Claim {
-                owner: hold.owner().clone(),
+                owner: node_lease.owner().clone(),
                 bytes: bytes as u64,
                 shares,
                 awaited,
@@ -149,7 +149,7 @@ impl Pipeline {
         let count = claimed.len();
         for message in claimed {
             kanat_failpoint::hit("claim.taken");
-            self.take_up(message, &hold, memory).await;
+            self.take_up(message, &node_lease, memory).await;
         }
         Ok(Scan {
             claimed: count,
@@ -277,7 +277,7 @@ impl Pipeline {
     async fn take_up(
         self: &Arc<Self>,
         claimed: ClaimedMessage,
-        hold: &Arc<Hold>,
+        node_lease: &Arc<ActiveLease>,
         memory: &mut Memory,
     ) {
         // The drop of the reply tells the caller that its message does not run here.
@@ -291,7 +291,7 @@ impl Pipeline {
             )
             .await
         {
-            Ok(Some(runnable)) => self.queue(claimed, hold, runnable, reply),
+            Ok(Some(runnable)) => self.queue(claimed, node_lease, runnable, reply),
             Ok(None)
                 if self
                     .plans
@@ -301,18 +301,22 @@ impl Pipeline {
             {
                 memory.unserved.insert(claimed.flow_id.clone());
                 // The due time stays: its age shows whether any node serves the environment.
-                self.finish(FinishedJob::release(claimed.lease, hold, claimed.due_at));
+                self.finish(FinishedJob::release(
+                    claimed.lease,
+                    node_lease,
+                    claimed.due_at,
+                ));
             }
             Ok(None) => self.give_up(
                 claimed,
-                hold,
+                node_lease,
                 "the version of the flow that it was accepted under is not known",
             ),
-            Err(crate::plans::versions::Error::Deleted(_)) => self.discard(claimed, hold),
+            Err(crate::plans::versions::Error::Deleted(_)) => self.discard(claimed, node_lease),
             Err(crate::plans::versions::Error::Log(error)) => {
                 tracing::warn!(%error, "a former version of a flow cannot be read");
                 let due = Timestamp::steady().after(FULL_LANE_DELAY);
-                self.finish(FinishedJob::release(claimed.lease, hold, due));
+                self.finish(FinishedJob::release(claimed.lease, node_lease, due));
             }
             // Another node may run it: one that has later plans, or another build.
             Err(
@@ -338,7 +342,7 @@ impl Pipeline {
                 // The due time stays: its age shows whether any node runs the version.
                 self.finish(FinishedJob::hold(
                     claimed.lease,
-                    hold,
+                    node_lease,
                     claimed.due_at,
                     failure,
                 ));
@@ -349,20 +353,20 @@ impl Pipeline {
     fn queue(
         self: &Arc<Self>,
         claimed: ClaimedMessage,
-        hold: &Arc<Hold>,
+        node_lease: &Arc<ActiveLease>,
         runnable: Runnable,
         reply: Option<Reply>,
     ) {
         let lease = claimed.lease.clone();
         let work = work(claimed);
         let lane = self.lanes.lane(lane_of(&runnable.flow));
-        let Some(slot) = self.lanes.reserve(&lane, work.bytes(), From::Log) else {
+        let Some(slot) = self.lanes.reserve(&lane, work.bytes(), MessageOrigin::Log) else {
             let due = Timestamp::steady().after(FULL_LANE_DELAY);
-            return self.finish(FinishedJob::release(lease, hold, due));
+            return self.finish(FinishedJob::release(lease, node_lease, due));
         };
         let job = Box::new(Job {
             lease,
-            hold: hold.clone(),
+            node_lease: node_lease.clone(),
             slot,
             runnable,
             work,
@@ -372,24 +376,29 @@ impl Pipeline {
     }
 
     /// Makes a message that cannot run a dead letter.
-    fn give_up(self: &Arc<Self>, claimed: ClaimedMessage, hold: &Arc<Hold>, message: &str) {
+    fn give_up(
+        self: &Arc<Self>,
+        claimed: ClaimedMessage,
+        node_lease: &Arc<ActiveLease>,
+        message: &str,
+    ) {
         let failure = Failure::new(ErrorKind::Configuration, message);
         let record = Record::new("dead_lettered", "plan", "failed", 0);
-        self.end(claimed, hold, Outcome::DeadLetter, failure, record);
+        self.end(claimed, node_lease, Outcome::DeadLetter, failure, record);
     }
 
     /// Discards a message of a deleted flow.
-    fn discard(self: &Arc<Self>, claimed: ClaimedMessage, hold: &Arc<Hold>) {
+    fn discard(self: &Arc<Self>, claimed: ClaimedMessage, node_lease: &Arc<ActiveLease>) {
         let record = Record::new("discarded", "flow", "ok", 0);
         let failure = Failure::flow_deleted();
-        self.end(claimed, hold, Outcome::Discarded, failure, record);
+        self.end(claimed, node_lease, Outcome::Discarded, failure, record);
     }
 
     /// Ends a claimed message without an attempt.
     fn end(
         self: &Arc<Self>,
         claimed: ClaimedMessage,
-        hold: &Arc<Hold>,
+        node_lease: &Arc<ActiveLease>,
         outcome: Outcome,
         failure: Failure,
         record: Record<'_>,
@@ -415,7 +424,7 @@ impl Pipeline {
         let settlement = attempt.settlement(claimed.lease);
         self.finish(FinishedJob {
             settlement,
-            hold: hold.clone(),
+            node_lease: node_lease.clone(),
             slot: None,
             tally,
             reply: None,
@@ -479,13 +488,13 @@ fn pause(next_due: Option<Timestamp>, now: Timestamp) -> Duration {
     }
 }
 
-fn work(claimed: ClaimedMessage) -> Work {
-    Work {
+fn work(claimed: ClaimedMessage) -> MessageInMemory {
+    MessageInMemory {
         id: claimed.lease.message_id,
-        source: claimed.trigger,
+        trigger_kind: claimed.trigger,
         payload: claimed.payload,
         raw_body: claimed.raw_body,
-        trigger: claimed.request,
+        trigger_document: claimed.request,
         steps: claimed.steps,
         received_at: claimed.received_at,
         stored_bytes: claimed.stored_bytes,

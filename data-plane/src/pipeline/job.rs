@@ -10,23 +10,23 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::lane::Slot;
-use super::lease::Hold;
+use super::lease::ActiveLease;
 use super::tally::Tally;
 use crate::backlog::Backlog;
 use crate::delivery::trace::single;
 use crate::delivery::{Attempt, CallOutcome};
 use crate::plans::Runnable;
 use crate::plans::published::ResponseMapping;
-use crate::work::Work;
+use crate::work::MessageInMemory;
 
 /// A message to process.
 pub(crate) struct Job {
     pub lease: Lease,
-    pub hold: Arc<Hold>,
+    pub node_lease: Arc<ActiveLease>,
     /// Slot in the lane, kept until the outcome is durable.
     pub slot: Slot<Box<Job>>,
     pub runnable: Runnable,
-    pub work: Work,
+    pub work: MessageInMemory,
     /// Caller that waits for the end of this attempt, if any.
     pub reply: Option<Reply>,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Reply {
 /// A job whose settlement is not in the log yet.
 pub(super) struct FinishedJob {
     pub settlement: Settlement,
-    pub hold: Arc<Hold>,
+    pub node_lease: Arc<ActiveLease>,
     pub slot: Option<Slot<Box<Job>>>,
     /// Counters of the message; `None` for a message that is given back.
     pub tally: Option<Tally>,
@@ -67,7 +67,7 @@ impl Job {
             .zip(attempt.call_outcome.take());
         FinishedJob {
             settlement: attempt.settlement(self.lease),
-            hold: self.hold,
+            node_lease: self.node_lease,
             slot: Some(self.slot),
             tally,
             reply,
@@ -93,7 +93,7 @@ impl Job {
         let settlement = released(self.lease, due);
         FinishedJob {
             settlement,
-            hold: self.hold,
+            node_lease: self.node_lease,
             slot: Some(self.slot),
             tally: None,
             reply: None,
@@ -104,18 +104,23 @@ impl Job {
 impl FinishedJob {
     /// Gives a message back without an attempt, with the reason why this node cannot run it:
     /// another node may.
-    pub(super) fn hold(lease: Lease, hold: &Arc<Hold>, due: Timestamp, failure: Failure) -> Self {
-        let mut finished = Self::release(lease, hold, due);
+    pub(super) fn hold(
+        lease: Lease,
+        node_lease: &Arc<ActiveLease>,
+        due: Timestamp,
+        failure: Failure,
+    ) -> Self {
+        let mut finished = Self::release(lease, node_lease, due);
         finished.settlement.outcome = Outcome::Hold { due };
         finished.settlement.failure = Some(failure);
         finished
     }
 
     /// Gives a message back without an attempt.
-    pub(super) fn release(lease: Lease, hold: &Arc<Hold>, due: Timestamp) -> Self {
+    pub(super) fn release(lease: Lease, node_lease: &Arc<ActiveLease>, due: Timestamp) -> Self {
         Self {
             settlement: released(lease, due),
-            hold: Arc::clone(hold),
+            node_lease: Arc::clone(node_lease),
             slot: None,
             tally: None,
             reply: None,

@@ -45,16 +45,16 @@ struct Room {
 /// Origin of a message. A quarter of each queue is reserved for messages from the log, so that new
 /// messages do not starve old ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum From {
+pub(crate) enum MessageOrigin {
     Ingress,
     Log,
 }
 
 impl Limits {
-    fn places(self, from: From) -> usize {
-        match from {
-            From::Ingress => self.in_flight + self.queued - self.queued / 4,
-            From::Log => self.in_flight + self.queued,
+    fn places(self, origin: MessageOrigin) -> usize {
+        match origin {
+            MessageOrigin::Ingress => self.in_flight + self.queued - self.queued / 4,
+            MessageOrigin::Log => self.in_flight + self.queued,
         }
     }
 }
@@ -129,7 +129,12 @@ impl<J> Lanes<J> {
 
     /// Reserves a slot for a message of `bytes`. Returns `None` when the lane is full, or when it
     /// would exceed its share of the memory. A single message may exceed the share.
-    pub fn reserve(&self, lane: &Arc<Lane<J>>, bytes: usize, from: From) -> Option<Slot<J>> {
+    pub fn reserve(
+        &self,
+        lane: &Arc<Lane<J>>,
+        bytes: usize,
+        origin: MessageOrigin,
+    ) -> Option<Slot<J>> {
         let memory = self.budget.take(bytes);
         let mut state = lane.state.lock();
         let fits = state.held == 0 || state.bytes + bytes <= (self.budget.left() + bytes) / SHARE;
@@ -137,7 +142,7 @@ impl<J> Lanes<J> {
             self.room.memory_wanted.store(true, Ordering::Release);
             return None;
         };
-        if state.held >= self.limits.places(from) {
+        if state.held >= self.limits.places(origin) {
             state.wanted = true;
             return None;
         }
@@ -165,7 +170,10 @@ impl<J> Lanes<J> {
     pub fn free(&self, lane: &Lane<J>, largest: usize) -> Free {
         let mut state = lane.state.lock();
         state.wanted = true;
-        let messages = self.limits.places(From::Log).saturating_sub(state.held);
+        let messages = self
+            .limits
+            .places(MessageOrigin::Log)
+            .saturating_sub(state.held);
         let left = self.budget.left();
         // Each message adds to what the lane holds, and takes from what its share is of.
         let share = left.saturating_sub(SHARE * state.bytes) / (SHARE + 1);
@@ -261,7 +269,7 @@ impl<J> Drop for Slot<J> {
         state.held -= 1;
         state.bytes -= self.bytes;
         // A wake-up for every slot would cause a claim for each message.
-        let enough = lane.limits.places(From::Log) - (lane.limits.queued / 8).max(1);
+        let enough = lane.limits.places(MessageOrigin::Log) - (lane.limits.queued / 8).max(1);
         let wake = state.wanted && state.held <= enough;
         state.wanted &= !wake;
         drop(state);
@@ -285,12 +293,12 @@ mod tests {
         let slow = lanes.lane("slow");
         let fast = lanes.lane("fast");
         let slots = [
-            lanes.reserve(&slow, 1, From::Ingress),
-            lanes.reserve(&slow, 1, From::Ingress),
+            lanes.reserve(&slow, 1, MessageOrigin::Ingress),
+            lanes.reserve(&slow, 1, MessageOrigin::Ingress),
         ];
         assert!(slots.iter().all(Option::is_some));
-        assert!(lanes.reserve(&slow, 1, From::Ingress).is_none());
-        assert!(lanes.reserve(&fast, 1, From::Ingress).is_some());
+        assert!(lanes.reserve(&slow, 1, MessageOrigin::Ingress).is_none());
+        assert!(lanes.reserve(&fast, 1, MessageOrigin::Ingress).is_some());
         drop(slots);
         assert_eq!(lanes.free(&slow, 1).messages, 2);
     }
@@ -303,26 +311,27 @@ mod tests {
             let lane = lanes.lane(name);
             assert_eq!(lanes.free(&lane, 1).bytes, share);
             let slots: Vec<_> =
-                std::iter::from_fn(|| lanes.reserve(&lane, 1, From::Ingress)).collect();
+                std::iter::from_fn(|| lanes.reserve(&lane, 1, MessageOrigin::Ingress)).collect();
             assert!(slots.len() >= share, "{} of {share}", slots.len());
             assert_eq!(lanes.free(&lane, 1).bytes, 0);
             held.push(slots);
         }
         let other = lanes.lane("other");
         assert!(lanes.free(&other, 500).single_bytes >= 500);
-        let large = lanes.reserve(&other, 500, From::Log);
+        let large = lanes.reserve(&other, 500, MessageOrigin::Log);
         assert!(large.is_some());
-        assert!(lanes.reserve(&other, 100, From::Log).is_none());
+        assert!(lanes.reserve(&other, 100, MessageOrigin::Log).is_none());
     }
 
     #[test]
     fn the_log_has_room_where_the_ingress_has_none() {
         let lanes = lanes(1, 4, 100);
         let lane = lanes.lane("a");
-        let slots: Vec<_> = std::iter::from_fn(|| lanes.reserve(&lane, 1, From::Ingress)).collect();
+        let slots: Vec<_> =
+            std::iter::from_fn(|| lanes.reserve(&lane, 1, MessageOrigin::Ingress)).collect();
         assert_eq!(slots.len(), 4);
         assert_eq!(lanes.free(&lane, 1).messages, 1);
-        assert!(lanes.reserve(&lane, 1, From::Log).is_some());
+        assert!(lanes.reserve(&lane, 1, MessageOrigin::Log).is_some());
     }
 
     #[test]
@@ -336,7 +345,7 @@ mod tests {
             single_bytes: 9_000,
         };
         assert_eq!(lanes.free(&lane, 2_000), room);
-        let _held = lanes.reserve(&lane, 100, From::Log);
+        let _held = lanes.reserve(&lane, 100, MessageOrigin::Log);
         let rest = Free {
             messages: 1003,
             bytes: 900,
@@ -348,8 +357,13 @@ mod tests {
     #[test]
     fn memory_bounds_all_lanes_together() {
         let lanes = lanes(8, 8, 10);
-        let big = lanes.reserve(&lanes.lane("a"), 8, From::Ingress);
-        assert!(big.is_some() && lanes.reserve(&lanes.lane("b"), 3, From::Log).is_none());
+        let big = lanes.reserve(&lanes.lane("a"), 8, MessageOrigin::Ingress);
+        assert!(
+            big.is_some()
+                && lanes
+                    .reserve(&lanes.lane("b"), 3, MessageOrigin::Log)
+                    .is_none()
+        );
         assert_eq!(lanes.memory_left(1), 2);
         drop(big);
         assert_eq!(lanes.memory_left(1), 10);
@@ -371,11 +385,11 @@ mod tests {
     async fn who_was_sent_away_is_woken_when_there_is_room() {
         let lanes = lanes(1, 0, 10);
         let lane = lanes.lane("a");
-        let slot = lanes.reserve(&lane, 1, From::Ingress);
+        let slot = lanes.reserve(&lane, 1, MessageOrigin::Ingress);
         assert_eq!(lanes.free(&lane, 1).messages, 0);
         drop(slot);
         lanes.room().notified().await;
-        let slot = lanes.reserve(&lane, 8, From::Ingress);
+        let slot = lanes.reserve(&lane, 8, MessageOrigin::Ingress);
         assert_eq!(lanes.memory_left(3), 2);
         drop(slot);
         lanes.room().notified().await;

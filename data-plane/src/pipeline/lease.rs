@@ -18,12 +18,12 @@ const RETRY: Duration = Duration::from_millis(500);
 pub(crate) struct Leases {
     node: NodeId,
     ttl: Duration,
-    current: Mutex<Option<Arc<Hold>>>,
+    current: Mutex<Option<Arc<ActiveLease>>>,
 }
 
 /// One lease, from its opening to its end.
 #[derive(Debug)]
-pub(crate) struct Hold {
+pub(crate) struct ActiveLease {
     owner: BootId,
     lost: CancellationToken,
     valid_until: watch::Sender<Instant>,
@@ -39,7 +39,7 @@ enum End {
     },
 }
 
-impl Hold {
+impl ActiveLease {
     fn new(owner: BootId, valid_until: Instant) -> Arc<Self> {
         Arc::new(Self {
             owner,
@@ -62,7 +62,7 @@ impl Hold {
     }
 
     /// Waits until work may start under this lease. Returns `false` when it never may again.
-    pub async fn usable(&self) -> bool {
+    pub async fn wait_until_valid(&self) -> bool {
         let mut renewed = self.valid_until.subscribe();
         loop {
             if self.is_valid() {
@@ -88,17 +88,17 @@ impl Leases {
 
     /// Returns the lease to accept messages under; `None` when there is none, or when it may have
     /// expired.
-    pub fn current(&self) -> Option<Arc<Hold>> {
-        self.held().filter(|hold| hold.is_valid())
+    pub fn current(&self) -> Option<Arc<ActiveLease>> {
+        self.latest().filter(|active| active.is_valid())
     }
 
     /// Opens a lease and keeps it until `stop`, opening another whenever it is lost.
     pub async fn keep(&self, log: &dyn DeliveryStore, stop: &CancellationToken) {
         let keeping = async {
             loop {
-                let (lease, hold) = self.open(log).await;
-                self.set(Some(Arc::clone(&hold)));
-                match self.renew(log, lease, &hold).await {
+                let (lease, active) = self.open(log).await;
+                self.set(Some(Arc::clone(&active)));
+                match self.renew(log, lease, &active).await {
                     End::Lost => {
                         tracing::warn!(
                             node.id = %self.node,
@@ -115,7 +115,7 @@ impl Leases {
                         );
                     }
                 }
-                hold.lost.cancel();
+                active.lost.cancel();
                 self.set(None);
             }
         };
@@ -128,10 +128,10 @@ impl Leases {
 
     /// Gives all messages of the lease back, for any node to claim at once.
     pub async fn hand_back(&self, log: &dyn DeliveryStore) {
-        let Some(hold) = self.held() else { return };
-        hold.lost.cancel();
+        let Some(active) = self.latest() else { return };
+        active.lost.cancel();
         self.set(None);
-        if let Err(error) = log.hand_back(hold.owner()).await {
+        if let Err(error) = log.hand_back(active.owner()).await {
             tracing::warn!(
                 %error,
                 "messages could not be handed back: others claim them when the lease runs out",
@@ -139,12 +139,12 @@ impl Leases {
         }
     }
 
-    async fn open(&self, log: &dyn DeliveryStore) -> (NodeLease, Arc<Hold>) {
+    async fn open(&self, log: &dyn DeliveryStore) -> (NodeLease, Arc<ActiveLease>) {
         loop {
             let owner = BootId::generate();
             let asked = Instant::now();
             match log.open_lease(&owner, &self.node, self.ttl).await {
-                Ok(lease) => return (lease, Hold::new(owner, asked + self.ttl)),
+                Ok(lease) => return (lease, ActiveLease::new(owner, asked + self.ttl)),
                 Err(error) => tracing::warn!(%error, "no lease on messages can be opened"),
             }
             sleep(RETRY).await;
@@ -152,14 +152,19 @@ impl Leases {
     }
 
     /// Returns when the lease has ended.
-    async fn renew(&self, log: &dyn DeliveryStore, mut lease: NodeLease, hold: &Hold) -> End {
+    async fn renew(
+        &self,
+        log: &dyn DeliveryStore,
+        mut lease: NodeLease,
+        active: &ActiveLease,
+    ) -> End {
         let mut pause = self.ttl / 6;
         loop {
             sleep(pause).await;
             let asked = Instant::now();
             pause = match log.renew_lease(&mut lease).await {
                 Ok(RenewalOutcome::Done) => {
-                    hold.valid_until.send_replace(asked + self.ttl);
+                    active.valid_until.send_replace(asked + self.ttl);
                     self.ttl / 6
                 }
                 Ok(RenewalOutcome::Ended) => return End::Lost,
@@ -174,12 +179,12 @@ impl Leases {
         }
     }
 
-    fn held(&self) -> Option<Arc<Hold>> {
+    fn latest(&self) -> Option<Arc<ActiveLease>> {
         self.current.lock().clone()
     }
 
-    fn set(&self, hold: Option<Arc<Hold>>) {
-        *self.current.lock() = hold;
+    fn set(&self, active: Option<Arc<ActiveLease>>) {
+        *self.current.lock() = active;
     }
 }
 
@@ -189,14 +194,15 @@ mod tests {
 
     #[tokio::test]
     async fn work_waits_for_a_lease_that_ran_out_and_ends_with_one_that_is_lost() {
-        let hold = Hold::new(BootId::generate(), Instant::now());
-        assert!(!hold.is_valid());
+        let active = ActiveLease::new(BootId::generate(), Instant::now());
+        assert!(!active.is_valid());
         let renewed = async {
-            hold.valid_until
+            active
+                .valid_until
                 .send_replace(Instant::now() + Duration::from_secs(60))
         };
-        assert!(tokio::join!(hold.usable(), renewed).0);
-        hold.lost.cancel();
-        assert!(!hold.is_valid() && !hold.usable().await);
+        assert!(tokio::join!(active.wait_until_valid(), renewed).0);
+        active.lost.cancel();
+        assert!(!active.is_valid() && !active.wait_until_valid().await);
     }
 }

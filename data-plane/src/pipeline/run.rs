@@ -62,7 +62,7 @@ impl Pipeline {
 
     /// Makes one attempt. Returns `None` when this node may no longer process the message.
     async fn run(&self, mut job: Box<Job>) -> Option<FinishedJob> {
-        if self.is_draining() || !job.hold.usable().await {
+        if self.is_draining() || !job.node_lease.wait_until_valid().await {
             return None;
         }
         let snapshot = self.plans.load();
@@ -81,7 +81,7 @@ impl Pipeline {
         let environment = snapshot.environment(&job.runnable.flow.environment_id);
         let environment = Arc::clone(environment.unwrap_or(&job.runnable.environment));
         let span = job.work.begin_attempt(&job.runnable.flow.id);
-        let hold = Arc::clone(&job.hold);
+        let node_lease = Arc::clone(&job.node_lease);
         let late = job.reply.as_ref().map(|reply| reply.deadline.clone());
         let late = async move {
             match late {
@@ -93,7 +93,7 @@ impl Pipeline {
             let attempt = AssertUnwindSafe(self.attempt(&mut job, &environment)).catch_unwind();
             tokio::select! {
                 biased;
-                () = hold.lost().cancelled() => return None,
+                () = node_lease.lost().cancelled() => return None,
                 () = removed.cancelled() => Err(Abort::Removed),
                 () = late => Err(Abort::Late),
                 attempt = attempt => attempt.map_err(|_| Abort::Panic),
@@ -179,7 +179,7 @@ impl Pipeline {
     pub(super) async fn settle(&self, finished: FinishedJob) {
         let FinishedJob {
             settlement,
-            hold,
+            node_lease,
             slot,
             tally,
             reply,
@@ -199,7 +199,7 @@ impl Pipeline {
         tokio::select! {
             biased;
             () = writing => {}
-            () = hold.lost().cancelled() => {}
+            () = node_lease.lost().cancelled() => {}
         }
         drop(slot);
         if let Some((reply_tx, outcome)) = reply {

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Pipeline;
 use super::job::{FinishedJob, Reply};
-use super::lease::Hold;
+use super::lease::ActiveLease;
 use crate::delivery::trace::single;
 
 /// Number of calls of one flow that wait at one node, about: of calls that begin at the same time
@@ -98,7 +98,7 @@ pub(crate) struct Turn {
     pipeline: Arc<Pipeline>,
     flow: FlowId,
     lease: Lease,
-    hold: Arc<Hold>,
+    node_lease: Arc<ActiveLease>,
     /// Cancelled when the flow is taken out of service.
     removed: CancellationToken,
 }
@@ -117,7 +117,7 @@ impl Turn {
     pub async fn lost(&self) -> TurnLoss {
         let lost = tokio::select! {
             () = self.pipeline.draining.cancelled() => TurnLoss::HandedBack,
-            () = self.hold.lost().cancelled() => TurnLoss::HandedBack,
+            () = self.node_lease.lost().cancelled() => TurnLoss::HandedBack,
             () = self.removed.cancelled() => TurnLoss::Removed,
         };
         if !self
@@ -166,7 +166,7 @@ impl Turn {
         };
         self.pipeline.finish(FinishedJob {
             settlement,
-            hold: Arc::clone(&self.hold),
+            node_lease: Arc::clone(&self.node_lease),
             slot: None,
             tally: None,
             reply: None,
@@ -186,7 +186,7 @@ impl Pipeline {
         self: &Arc<Self>,
         flow: FlowId,
         lease: Lease,
-        hold: Arc<Hold>,
+        node_lease: Arc<ActiveLease>,
         removed: CancellationToken,
         reply: Reply,
     ) -> Turn {
@@ -195,7 +195,7 @@ impl Pipeline {
             pipeline: Arc::clone(self),
             flow,
             lease,
-            hold,
+            node_lease,
             removed,
         }
     }

@@ -12,7 +12,7 @@ use kanat_net::budget::Reservation;
 use kanat_telemetry::metrics::{Outcome, metrics};
 use tokio::sync::{Mutex, mpsc};
 
-use super::accept::stored;
+use super::accept::message_and_work;
 use super::tally::Tally;
 use super::{Arrival, CallError, InFlight, Pipeline};
 use crate::delivery::{self, CallOutcome};
@@ -83,7 +83,7 @@ impl Pipeline {
             .reserve()
             .await
             .map_err(|_| CallError::Busy)?;
-        let (message, mut work) = stored(runnable, arrival, Placement::Queued);
+        let (message, mut work) = message_and_work(runnable, arrival, Placement::Queued);
         let bytes = self.memory.take(work.bytes()).ok_or(CallError::Busy)?;
         let in_flight = self.begin();
         let flow = &runnable.flow;

@@ -24,9 +24,9 @@ pub struct Change {
     pub removals: Vec<String>,
 }
 
-/// Application of a change, and in the end its outcome.
+/// Environment to which a change is applied, and in the end its outcome.
 #[derive(Debug)]
-pub struct Application {
+pub struct AppliedChange {
     pub environment: Environment,
     pub flows: Vec<FlowChange>,
     /// Resources that were refused, and keep their former version.
@@ -128,7 +128,7 @@ pub fn of_snapshot(
 }
 
 /// Applies `change`. Removals always apply; a resource that cannot run is refused alone.
-pub fn apply(current: &Environment, change: Change) -> Application {
+pub fn apply(current: &Environment, change: Change) -> AppliedChange {
     let Change {
         epoch,
         generation,
@@ -147,7 +147,7 @@ pub fn apply(current: &Environment, change: Change) -> Application {
         generation,
         ..Delta::default()
     };
-    let mut applied = Application {
+    let mut applied = AppliedChange {
         environment,
         flows: Vec::new(),
         rejections: Vec::new(),
@@ -181,7 +181,7 @@ pub fn apply(current: &Environment, change: Change) -> Application {
     applied
 }
 
-impl Application {
+impl AppliedChange {
     fn remove(&mut self, id: String) {
         if let Some(former) = self.environment.resources.remove(&id) {
             self.environment.set_hash = self.environment.set_hash.toggled(&id, former.hash);

@@ -156,10 +156,10 @@ impl Client {
             let found = disk.load();
             (
                 found.sets.into_iter().map(restored).collect::<Vec<_>>(),
-                found.expected,
+                found.served,
             )
         });
-        let Some((applied, expected)) = restored.await else {
+        let Some((applied, served)) = restored.await else {
             return;
         };
         // Where the keys changed while the node was stopped.
@@ -170,8 +170,8 @@ impl Client {
             );
         }
         let mut snapshot = (*self.plans.load()).clone();
-        if let Some(expected) = expected {
-            snapshot = snapshot.expecting(expected);
+        if let Some(served) = served {
+            snapshot = snapshot.serving(served);
         }
         for applied in applied {
             let id = &applied.environment.id;
@@ -240,7 +240,7 @@ impl Client {
 }
 
 /// Compiles a saved set.
-fn restored(set: SavedSet) -> apply::Application {
+fn restored(set: SavedSet) -> apply::AppliedChange {
     let empty = Environment::empty(set.environment_id, set.epoch.clone());
     let change = apply::Change {
         epoch: set.epoch,

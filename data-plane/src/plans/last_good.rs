@@ -34,7 +34,7 @@ const RECORD_BYTES: usize = 4 << 20;
 const MIN_APPENDED_BYTES: u64 = 1 << 20;
 
 /// Name of the file with the ids of the environments that the node serves, one a line.
-const EXPECTED: &str = "environments";
+const SERVED_FILE: &str = "environments";
 
 /// The folder of one node's plans.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub struct LastGood {
     /// The files that this process began, and may append to.
     open: HashMap<EnvironmentId, OpenFile>,
     /// The environments that are noted as those that the node serves.
-    expected: Option<Vec<EnvironmentId>>,
+    served: Option<Vec<EnvironmentId>>,
 }
 
 /// File that this process began, and may append to.
@@ -60,7 +60,7 @@ struct OpenFile {
 pub struct LoadedPlans {
     pub sets: Vec<SavedSet>,
     /// The environments that the node served, if that is known.
-    pub expected: Option<Vec<EnvironmentId>>,
+    pub served: Option<Vec<EnvironmentId>>,
 }
 
 impl LastGood {
@@ -69,20 +69,20 @@ impl LastGood {
             folder,
             sealer,
             open: HashMap::new(),
-            expected: None,
+            served: None,
         }
     }
 
     /// Reads the newest readable set of every environment. Files that cannot be read are logged and
     /// skipped.
     pub fn load(&mut self) -> LoadedPlans {
-        self.expected = self.load_expected();
+        self.served = self.load_served();
         let sets = folders(&self.folder)
             .into_iter()
             .filter_map(|folder| self.load_environment(&folder));
         LoadedPlans {
             sets: sets.collect(),
-            expected: self.expected.clone(),
+            served: self.served.clone(),
         }
     }
 
@@ -109,19 +109,19 @@ impl LastGood {
     /// # Errors
     /// The disk does not take it. The next call tries again.
     pub fn note_served(&mut self, environments: &[EnvironmentId]) -> io::Result<()> {
-        if self.expected.as_deref() == Some(environments) {
+        if self.served.as_deref() == Some(environments) {
             return Ok(());
         }
-        self.expected = None;
+        self.served = None;
         make_private(&self.folder)?;
         let text: String = environments.iter().map(|id| format!("{id}\n")).collect();
         let beside = self.folder.join("environments.new");
-        let mut writer = Writer::create(&beside, EXPECTED.to_owned())?;
+        let mut writer = Writer::create(&beside, SERVED_FILE.to_owned())?;
         writer.write(text.as_bytes(), &self.sealer)?;
         writer.sync()?;
-        fs::rename(&beside, self.folder.join(EXPECTED))?;
+        fs::rename(&beside, self.folder.join(SERVED_FILE))?;
         sync_folder(&self.folder)?;
-        self.expected = Some(environments.to_vec());
+        self.served = Some(environments.to_vec());
         Ok(())
     }
 
@@ -159,10 +159,10 @@ impl LastGood {
                 fs::remove_file(path)?;
             }
         }
-        let expected = self.folder.join(EXPECTED);
-        if expected.exists() && !record::is_under_key_in_use(&expected, &self.sealer)? {
-            let ids = self.load_expected();
-            self.expected = None;
+        let file = self.folder.join(SERVED_FILE);
+        if file.exists() && !record::is_under_key_in_use(&file, &self.sealer)? {
+            let ids = self.load_served();
+            self.served = None;
             if let Some(ids) = ids {
                 self.note_served(&ids)?;
                 count += 1;
@@ -206,8 +206,8 @@ impl LastGood {
         })
     }
 
-    fn load_expected(&self) -> Option<Vec<EnvironmentId>> {
-        let reader = Reader::open(&self.folder.join(EXPECTED), EXPECTED.to_owned()).ok()?;
+    fn load_served(&self) -> Option<Vec<EnvironmentId>> {
+        let reader = Reader::open(&self.folder.join(SERVED_FILE), SERVED_FILE.to_owned()).ok()?;
         let text = String::from_utf8(reader.records(&self.sealer).next()?).ok()?;
         Some(text.lines().map(EnvironmentId::from).collect())
     }

@@ -22,7 +22,7 @@ pub struct Snapshot {
     hosts: Arc<Hosts>,
     /// The environments that the node is to serve; not known before the first contact with a
     /// control plane.
-    expected: Option<Vec<EnvironmentId>>,
+    served: Option<Vec<EnvironmentId>>,
     /// True if the node has once had every environment that it was to serve.
     has_started: bool,
 }
@@ -93,20 +93,19 @@ impl Snapshot {
 
     /// Returns whether the node has every environment that it is to serve.
     pub fn is_complete(&self) -> bool {
-        let expected = self.expected.as_ref();
-        expected
-            .is_some_and(|expected| expected.iter().all(|id| self.environments.contains_key(id)))
+        let served = self.served.as_ref();
+        served.is_some_and(|served| served.iter().all(|id| self.environments.contains_key(id)))
     }
 
-    pub(super) fn expected(&self) -> Option<&[EnvironmentId]> {
-        self.expected.as_deref()
+    pub(super) fn served(&self) -> Option<&[EnvironmentId]> {
+        self.served.as_deref()
     }
 
     /// Returns the snapshot for a node that is to serve these environments.
     #[must_use]
-    pub(super) fn expecting(&self, environments: Vec<EnvironmentId>) -> Self {
+    pub(super) fn serving(&self, environments: Vec<EnvironmentId>) -> Self {
         let mut next = Self {
-            expected: Some(environments),
+            served: Some(environments),
             ..self.clone()
         };
         next.start();

@@ -160,8 +160,7 @@ impl CompiledVersions {
 }
 
 /// Refuses what needs later plans than those of `environment`. A renewed epoch is greater than the
-/// one before (`EpochId::successor`), as generations grow
-/// within each.
+/// one before (`EpochId::successor`), as generations grow within each.
 fn refuse_later(environment: &Environment, needed: &SetVersion) -> Result<(), Error> {
     let runs = (environment.epoch.as_str(), environment.generation);
     match runs < (needed.epoch.as_str(), needed.generation) {

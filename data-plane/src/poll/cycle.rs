@@ -21,7 +21,7 @@ use url::Url;
 use super::Poller;
 use super::answer::{Answer, AnswerError};
 use super::evidence::FirstPage;
-use super::hold::Hold;
+use super::lease::PollLease;
 use super::page;
 use super::place::Place;
 use super::record_buffer::RecordBuffer;
@@ -56,7 +56,7 @@ pub(super) struct Cycle<'a> {
     /// Source instance of the flow, if it names one.
     pub instance: Option<&'a Instance>,
     pub poll: &'a Poll,
-    pub hold: &'a Hold,
+    pub lease: &'a PollLease,
     pub requests: Requests,
     /// Observer of the calls and answers.
     pub observer: Observer<'a>,
@@ -216,7 +216,11 @@ impl Cycle<'_> {
                 progress: kept,
                 ..state.clone()
             };
-            match self.hold.keep(self.poller.log.as_ref(), Some(&state)).await {
+            match self
+                .lease
+                .keep(self.poller.log.as_ref(), Some(&state))
+                .await
+            {
                 Ok(SettleOutcome::Done) => {}
                 Ok(SettleOutcome::Fenced) => {
                     return Err("another node polls for the flow".to_owned().into());
@@ -493,7 +497,7 @@ impl Cycle<'_> {
     /// made with an outdated configuration.
     fn check_current(&self) -> Result<(), Halt> {
         let snapshot = self.poller.plans.load();
-        let flow = &self.hold.flow;
+        let flow = &self.lease.flow;
         let is_same_flow = snapshot
             .flow(&flow.id)
             .is_some_and(|current| Arc::ptr_eq(current, flow));

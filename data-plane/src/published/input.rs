@@ -51,7 +51,7 @@ pub(crate) fn arrive(
     let traceparent = trace_context::accept(&parts.headers, &id);
     Ok(Arrival {
         id,
-        source: Trigger::Api,
+        trigger_kind: Trigger::Api,
         raw_body,
         payload,
         ordering_key: keys.ordering.map(|key| key::ordering(document.key(key))),
@@ -60,7 +60,7 @@ pub(crate) fn arrive(
             .map(|key| key::idempotency(document.key(key)))
             .into_iter()
             .collect(),
-        trigger: document.kept,
+        trigger_document: document.kept,
         at,
         traceparent: Some(traceparent),
     })

@@ -17,7 +17,7 @@ pub fn write(status: &LimitStatus, headers: &mut HeaderMap) {
     let per_day = status.limits.per_day;
     let limit = match status.window {
         Window::None => return,
-        Window::Second => u64::from(per_second),
+        Window::Rate => u64::from(per_second),
         Window::Day => per_day,
     };
     headers.insert(LIMIT, HeaderValue::from(limit));
@@ -53,7 +53,7 @@ pub fn message(exceeded: &LimitError) -> String {
             "the key allows {} calls per day, and today's are used up",
             limits.per_day
         ),
-        Window::Second | Window::None => {
+        Window::Rate | Window::None => {
             format!("the key allows {} calls per second", limits.rate.calls)
         }
     }
@@ -108,7 +108,7 @@ mod tests {
     fn a_pause_is_never_shorter_than_a_second() {
         let limits = Limits::of_key(20, 0);
         let status = LimitStatus {
-            window: Window::Second,
+            window: Window::Rate,
             limits,
             remaining: 0,
             reset: Duration::ZERO,

@@ -19,7 +19,7 @@ use crate::context::NodeContext;
 use crate::delivery::{self, CallOutcome};
 use crate::error::Refusal;
 use crate::ingress::receive;
-use crate::pipeline::{Arrival, CallError, CallStart, Pipeline, Reply, TurnLoss};
+use crate::pipeline::{Arrival, CallError, Pipeline, Reply, StoreOutcome, TurnLoss};
 use crate::plans::Runnable;
 use crate::plans::published::ResponseMapping;
 
@@ -73,9 +73,9 @@ pub(crate) async fn answer(
     // The body is stored: a waiting caller holds no memory for requests.
     drop(room);
     let turn = match begun.map_err(|_| out_of_time(&id))?.map_err(not_begun)? {
-        CallStart::Runs => None,
-        CallStart::Waits(turn) => turn,
-        CallStart::Duplicate(first) => {
+        StoreOutcome::Runs => None,
+        StoreOutcome::Waits(turn) => turn,
+        StoreOutcome::Duplicate(first) => {
             return repeat::answer_of_run(shared, &flow, sent, first).await;
         }
     };

@@ -184,7 +184,7 @@ async fn put_into_service(
                 Some(version) => {
                     call.app
                         .hub
-                        .applied(&call.caller.environment_id, &version)
+                        .wait_until_applied(&call.caller.environment_id, &version)
                         .await
                 }
                 None => Rollout::Everywhere,

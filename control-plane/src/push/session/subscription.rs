@@ -16,20 +16,20 @@ pub struct Subscription {
     feed: Arc<Feed>,
     /// State of the environment on the node; none before the first set is known.
     pub peer: Option<Peer>,
-    /// State that the node claimed to hold, until then.
-    hello: Option<EnvironmentState>,
+    /// State that the node claimed to hold in its hello, until then.
+    claimed_state: Option<EnvironmentState>,
     reads_at_hello: u64,
 }
 
 impl Subscription {
-    pub fn open(feed: Arc<Feed>, hello: Option<EnvironmentState>) -> Self {
+    pub fn open(feed: Arc<Feed>, claimed_state: Option<EnvironmentState>) -> Self {
         let reads_at_hello = feed.state().reads;
         // A node that was connected to another control plane may hold more than this one has read.
         feed.request(Urgency::Batched);
         Self {
             feed,
             peer: None,
-            hello,
+            claimed_state,
             reads_at_hello,
         }
     }
@@ -55,13 +55,13 @@ impl Subscription {
             return false;
         };
         let is_ahead = self
-            .hello
+            .claimed_state
             .as_ref()
-            .is_some_and(|hello| hello.generation > set.generation);
+            .is_some_and(|state| state.generation > set.generation);
         if is_ahead && reads <= self.reads_at_hello {
             return false;
         }
-        self.peer = Some(Peer::new(self.hello.take().as_ref(), &set));
+        self.peer = Some(Peer::new(self.claimed_state.take().as_ref(), &set));
         true
     }
 }

@@ -92,7 +92,7 @@ impl Control {
     /// How far the change has reached the nodes, once they have answered.
     pub async fn applied(&self, generation: u64) -> Rollout {
         self.hub
-            .applied(&self.environment, &self.version(generation).await)
+            .wait_until_applied(&self.environment, &self.version(generation).await)
             .await
     }
 

@@ -17,9 +17,9 @@ use crate::quota::read::usage;
 use crate::{Error, KeyUsage, QuotaStore};
 
 /// Time after which no exchange is sent again.
-const TURN_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
+const NUMBER_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub(super) const TURN: &str = concat!(
+pub(super) const EXCHANGE_NUMBER: &str = concat!(
     "INSERT INTO quota_turns (owner, turn, at) VALUES ($1, $2, ",
     database_now!(),
     ")
@@ -27,7 +27,7 @@ pub(super) const TURN: &str = concat!(
          quota_turns.turn < excluded.turn"
 );
 
-const DROP_TURNS: &str = "DELETE FROM quota_turns WHERE at < $1";
+const DROP_EXCHANGE_NUMBERS: &str = "DELETE FROM quota_turns WHERE at < $1";
 
 /// Finds connectors by the prefix of their ids.
 pub(super) const DROP_CONNECTORS: &str = "
@@ -100,12 +100,12 @@ pub(super) async fn exchange(
         number,
         requests,
     } = exchange;
-    let turned = sqlx::query(TURN)
+    let accepted = sqlx::query(EXCHANGE_NUMBER)
         .bind(text(owner.as_str()))
         .bind(number)
         .execute(&mut *tx)
         .await?;
-    if turned.rows_affected() == 0 {
+    if accepted.rows_affected() == 0 {
         tx.rollback().await?;
         return Ok(ExchangeOutcome::Repeated);
     }
@@ -183,8 +183,8 @@ pub(super) async fn look(readers: &PgPool) -> Result<ExchangeOutcome, sqlx::Erro
 
 /// Drops what need not be known any more.
 pub(super) async fn forget(workers: &PgPool, now: Timestamp) -> Result<(), sqlx::Error> {
-    sqlx::query(DROP_TURNS)
-        .bind(now.before(TURN_RETENTION).as_millis())
+    sqlx::query(DROP_EXCHANGE_NUMBERS)
+        .bind(now.before(NUMBER_RETENTION).as_millis())
         .execute(workers)
         .await?;
     sqlx::query(DROP_CONNECTORS)

@@ -144,8 +144,9 @@ CREATE TABLE seen_records (
 CREATE INDEX seen_records_age ON seen_records (flow_id, seen_at);
 "#;
 
-/// `ledger` is what is known of a key's limits; empty when it has none. `turn` is the last exchange
-/// of a node's boot. Rows of keys in use are written every second, and stay on their pages.
+/// `ledger` is what is known of a key's limits; empty when it has none. `turn` (historic name) is
+/// the number of the last exchange of a node's boot. Rows of keys in use are written every second,
+/// and stay on their pages.
 const QUOTAS: &str = r#"
 CREATE TABLE quotas (
     key_id TEXT COLLATE "C" NOT NULL PRIMARY KEY,

@@ -6,7 +6,7 @@ use super::failpoints;
 use super::inbox::Operation;
 use super::journal::PendingWrites;
 use super::operation::{Effect, Work};
-use super::options::Commit;
+use super::options::CommitDurability;
 use super::statements::Statements;
 use super::transaction::{self, Transaction};
 use super::{append, change, completed, step};
@@ -26,7 +26,7 @@ pub(super) fn execute(
     pending: Option<&PendingWrites>,
     operations: &[Operation],
     last_seq: i64,
-    commit: Commit,
+    commit: CommitDurability,
 ) -> rusqlite::Result<Execution> {
     let execution = transaction::run(statements, last_seq, commit, |tx| {
         if let Some(pending) = pending {

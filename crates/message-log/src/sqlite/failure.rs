@@ -11,7 +11,7 @@ use crate::Error;
 pub(super) enum Kind {
     /// The disk is full or failed: SQLITE_FULL and every I/O error. Room can be made only
     /// after the former.
-    NoRoom,
+    DiskFault,
     /// The file is locked, or cannot be read or written.
     Unavailable,
     /// One of the operations is at fault.
@@ -29,7 +29,7 @@ impl Kind {
     fn of_code(extended: i32) -> Self {
         match extended & 0xff {
             // SQLITE_FULL, SQLITE_IOERR
-            13 | 10 => Self::NoRoom,
+            13 | 10 => Self::DiskFault,
             // SQLITE_ERROR, SQLITE_TOOBIG, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_MISUSE,
             // SQLITE_RANGE
             1 | 18..=21 | 25 => Self::Operation,
@@ -62,7 +62,7 @@ impl Kind {
             message
         };
         match self {
-            Self::NoRoom | Self::Unavailable => Error::Unavailable(message),
+            Self::DiskFault | Self::Unavailable => Error::Unavailable(message),
             Self::Operation => Error::Other(message),
         }
     }

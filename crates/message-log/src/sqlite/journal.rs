@@ -63,7 +63,7 @@ pub(super) use self::recovery::path_beside;
 use super::failpoints;
 use super::inbox::Operation;
 use super::operation::{Effect, Work};
-use super::options::{BUSY_TIMEOUT, Commit, Durability, Options};
+use super::options::{BUSY_TIMEOUT, CommitDurability, Durability, Options};
 use super::statements::Statements;
 use super::sync_failures::SyncFailures;
 use crate::append::Insertion;
@@ -264,13 +264,13 @@ impl Journal {
 
     /// Forgets the pending writes after a commit that applied them. `wrote` says whether the commit
     /// changed the tables.
-    pub fn applied(&mut self, commit: Commit, wrote: bool) {
+    pub fn note_applied(&mut self, commit: CommitDurability, wrote: bool) {
         self.pending.clear();
         self.policy.succeeded();
         let Some(file) = self.file.as_mut().filter(|_| wrote) else {
             return;
         };
-        self.tables_unsynced = commit == Commit::Deferred;
+        self.tables_unsynced = commit == CommitDurability::Deferred;
         if !self.tables_unsynced {
             file.restart();
         }
@@ -337,7 +337,7 @@ fn encode_group(
                 }
             }
             Work::Settle(change)
-                if !ended.contains(&change.seq) && is_held(pending, conn, change)? =>
+                if !ended.contains(&change.seq) && lease_is_valid(pending, conn, change)? =>
             {
                 ended.push(change.seq);
                 record.push_end(next, change);
@@ -362,9 +362,13 @@ fn is_in_tables(conn: &Connection, message: &NewMessage) -> rusqlite::Result<boo
 }
 
 /// Returns whether the lease that `change` relies on is good.
-fn is_held(pending: &PendingWrites, conn: &Connection, change: &Change) -> rusqlite::Result<bool> {
-    if let Some(is_held) = pending.is_held(change) {
-        return Ok(is_held);
+fn lease_is_valid(
+    pending: &PendingWrites,
+    conn: &Connection,
+    change: &Change,
+) -> rusqlite::Result<bool> {
+    if let Some(lease_is_valid) = pending.lease_is_valid(change) {
+        return Ok(lease_is_valid);
     }
     let lease = params![change.seq, change.from_token, change.from_owner.as_str()];
     conn.prepare_cached(FIND_LEASE)?.exists(lease)

@@ -59,14 +59,14 @@ pub enum Durability {
 
 /// Durability of one commit when the machine loses power. A crash of the process loses no commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Commit {
+pub(super) enum CommitDurability {
     /// The commit is on disk before it returns.
     Synced,
     /// The commit is on disk with the next synced one, or once the write-ahead log is moved.
     Deferred,
 }
 
-impl Commit {
+impl CommitDurability {
     /// Returns the value of SQLite's `synchronous` for the commit.
     pub fn synchronous(self) -> &'static str {
         match self {
@@ -78,10 +78,10 @@ impl Commit {
 
 impl Durability {
     /// Returns the durability of a commit whose caller is answered after it.
-    pub(super) fn commit(self) -> Commit {
+    pub(super) fn of_answered_commits(self) -> CommitDurability {
         match self {
-            Self::Full => Commit::Synced,
-            Self::RelaxedMayLoseAckedMessages => Commit::Deferred,
+            Self::Full => CommitDurability::Synced,
+            Self::RelaxedMayLoseAckedMessages => CommitDurability::Deferred,
         }
     }
 }
@@ -112,7 +112,7 @@ impl Options {
             conn.pragma_update(None, "auto_vacuum", "incremental")?;
         }
         conn.pragma_update(None, "journal_mode", "wal")?;
-        let synchronous = self.durability.commit().synchronous();
+        let synchronous = self.durability.of_answered_commits().synchronous();
         conn.pragma_update(None, "synchronous", synchronous)?;
         conn.pragma_update(None, "foreign_keys", false)?;
         conn.pragma_update(None, "wal_autocheckpoint", 0)?;

@@ -16,14 +16,14 @@ use crate::quota::read::usage;
 use crate::{Error, KeyUsage, QuotaStore};
 
 /// Time after which no node repeats an exchange.
-const TURN_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
+const NUMBER_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
-const TURN: &str = "
+const EXCHANGE_NUMBER: &str = "
 INSERT INTO quota_turns (owner, turn, at) VALUES (?1, ?2, ?3)
 ON CONFLICT (owner) DO UPDATE SET turn = excluded.turn, at = excluded.at WHERE quota_turns.turn
     < excluded.turn";
 
-const DROP_TURNS: &str = "DELETE FROM quota_turns WHERE at < ?";
+const DROP_EXCHANGE_NUMBERS: &str = "DELETE FROM quota_turns WHERE at < ?";
 
 /// Deletes limits of connectors, by the prefix of their ids.
 pub(super) const DROP_CONNECTORS: &str = "
@@ -72,7 +72,11 @@ pub(super) fn exchange(tx: &Transaction<'_, '_>, exchange: &Exchange) -> rusqlit
         number,
         requests,
     } = exchange;
-    if tx.execute(TURN, params![owner.as_str(), number, tx.now.as_millis()])? == 0 {
+    if tx.execute(
+        EXCHANGE_NUMBER,
+        params![owner.as_str(), number, tx.now.as_millis()],
+    )? == 0
+    {
         return Ok(Effect::Exchanged(ExchangeOutcome::Repeated));
     }
     let nodes: u32 = tx
@@ -131,15 +135,15 @@ pub(super) async fn nodes(reader: &SqlitePool) -> Result<ExchangeOutcome, Error>
     })
 }
 
-/// Drops limits and turns that are not needed any more.
+/// Drops limits and exchange numbers that are not needed any more.
 pub(super) fn forget(tx: &Transaction<'_, '_>) -> rusqlite::Result<Effect> {
-    let turns = tx.execute(
-        DROP_TURNS,
-        params![tx.now.before(TURN_RETENTION).as_millis()],
+    let numbers = tx.execute(
+        DROP_EXCHANGE_NUMBERS,
+        params![tx.now.before(NUMBER_RETENTION).as_millis()],
     )?;
     let connectors = tx.execute(
         DROP_CONNECTORS,
         params![tx.now.before(CONNECTOR_RETENTION).as_millis()],
     )?;
-    Ok(Effect::Count((turns + connectors) as u64))
+    Ok(Effect::Count((numbers + connectors) as u64))
 }

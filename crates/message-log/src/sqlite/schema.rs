@@ -134,8 +134,8 @@ CREATE TABLE seen_records (
 CREATE INDEX seen_records_age ON seen_records (flow_id, seen_at);
 ";
 
-/// `ledger` is the state of a key's limits; empty when it has none. `turn` is the last exchange of
-/// a node's boot.
+/// `ledger` is the state of a key's limits; empty when it has none. `turn` (historic name) is the
+/// number of the last exchange of a node's boot.
 const QUOTAS: &str = "
 CREATE TABLE quotas (
     key_id TEXT NOT NULL PRIMARY KEY,

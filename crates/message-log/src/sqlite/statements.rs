@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use rusqlite::{Connection, Params, Statement};
 
-use super::options::Commit;
+use super::options::CommitDurability;
 
 /// Statements that stay prepared. They are found by the address of their text, because a cache by
 /// text would hash hundreds of bytes for each use.
@@ -12,7 +12,7 @@ pub(super) struct Statements<'c> {
     conn: &'c Connection,
     prepared: RefCell<Vec<(&'static str, Statement<'c>)>>,
     /// Durability that the connection is set to; `None` before the first setting.
-    commit: Cell<Option<Commit>>,
+    commit: Cell<Option<CommitDurability>>,
 }
 
 impl<'c> Statements<'c> {
@@ -29,7 +29,7 @@ impl<'c> Statements<'c> {
     }
 
     /// Sets the durability of the next commit.
-    pub fn set_commit(&self, commit: Commit) -> rusqlite::Result<()> {
+    pub fn set_commit(&self, commit: CommitDurability) -> rusqlite::Result<()> {
         if self.commit.get() == Some(commit) {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use kanat_model::Timestamp;
 use rusqlite::{Connection, Params};
 
-use super::options::Commit;
+use super::options::CommitDurability;
 use super::statements::Statements;
 
 /// A transaction under way.
@@ -40,7 +40,7 @@ impl Transaction<'_, '_> {
 pub(super) fn run<T>(
     statements: &Statements<'_>,
     last_seq: i64,
-    commit: Commit,
+    commit: CommitDurability,
     work: impl FnOnce(&mut Transaction<'_, '_>) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
     let conn = statements.conn();

@@ -22,7 +22,7 @@ use super::inbox::{Answer, Inbox, Operation, Reply, Wakeup};
 use super::journal::Journal;
 use super::maintenance;
 use super::operation::{Effect, Work};
-use super::options::{Commit, Durability};
+use super::options::{CommitDurability, Durability};
 use super::reserve::Reserve;
 use super::state::LogState;
 use super::statements::Statements;
@@ -41,7 +41,7 @@ pub(super) struct Writer {
     flush_requests: Vec<Operation>,
     last_seq: i64,
     /// Durability of a commit whose callers are answered after it.
-    commit: Commit,
+    answered_commit: CommitDurability,
 }
 
 /// Committed transaction.
@@ -74,7 +74,7 @@ impl Writer {
             is_log_truncated: false,
             flush_requests: Vec::new(),
             last_seq,
-            commit: durability.commit(),
+            answered_commit: durability.of_answered_commits(),
         }
     }
 
@@ -95,7 +95,7 @@ impl Writer {
                 Wakeup::Operations => {}
                 Wakeup::TimedOut => {
                     // Readers hear of the failure, and the journal schedules the next attempt.
-                    let _ = self.flush(statements, Commit::Deferred);
+                    let _ = self.flush(statements, CommitDurability::Deferred);
                     continue;
                 }
                 Wakeup::Closed => break,
@@ -105,7 +105,7 @@ impl Writer {
             }
         }
         self.journal.prepare_to_close();
-        let _ = self.flush(statements, self.commit);
+        let _ = self.flush(statements, self.answered_commit);
     }
 
     /// Returns how long the writer sleeps when no operation arrives; `None` for no limit.
@@ -152,7 +152,7 @@ impl Writer {
     fn write_operations(&mut self, statements: &Statements<'_>, operations: Vec<Operation>) {
         let Some(operations) = self.append_to_journal(statements, operations) else {
             if self.journal.is_due(Instant::now()) {
-                let _ = self.flush(statements, Commit::Deferred);
+                let _ = self.flush(statements, CommitDurability::Deferred);
             }
             return;
         };
@@ -174,7 +174,7 @@ impl Writer {
     /// Commits a batch and answers its callers. What has to be tried again goes on the stack.
     fn transact(&mut self, statements: &Statements<'_>, batch: Batch, stack: &mut Vec<Batch>) {
         let CommittedBatch { execution, wrote } =
-            match self.commit_batch(statements, &batch, self.commit) {
+            match self.commit_batch(statements, &batch, self.answered_commit) {
                 Ok(committed) => committed,
                 Err(error) => return self.handle_failure(statements, batch, error, stack),
             };
@@ -186,12 +186,18 @@ impl Writer {
         self.last_seq = last_seq;
         if let Err(lost) = self.watch.check() {
             if includes_pending {
-                self.journal.applied(self.commit, wrote);
+                self.journal.note_applied(self.answered_commit, wrote);
             }
             return self.refuse(operations, &lost);
         }
         if includes_pending {
-            self.publish(statements, &operations, &effects, self.commit, wrote);
+            self.publish(
+                statements,
+                &operations,
+                &effects,
+                self.answered_commit,
+                wrote,
+            );
         } else {
             self.state.committed_without_pending(&effects);
             self.checkpoint_if_due(statements);
@@ -205,7 +211,7 @@ impl Writer {
         &mut self,
         statements: &Statements<'_>,
         batch: &Batch,
-        commit: Commit,
+        commit: CommitDurability,
     ) -> rusqlite::Result<CommittedBatch> {
         let conn = statements.conn();
         conn.busy_timeout(self.journal.lock_timeout())?;
@@ -232,11 +238,11 @@ impl Writer {
         statements: &Statements<'_>,
         operations: &[Operation],
         effects: &[Effect],
-        commit: Commit,
+        commit: CommitDurability,
         wrote: bool,
     ) {
         let has_claimable = self.journal.pending().has_claimable();
-        self.journal.applied(commit, wrote);
+        self.journal.note_applied(commit, wrote);
         self.state
             .committed(self.last_seq, operations, effects, has_claimable);
         self.checkpoint_if_due(statements);
@@ -252,7 +258,7 @@ impl Writer {
         stack: &mut Vec<Batch>,
     ) {
         match Kind::of(&error) {
-            Kind::NoRoom if self.make_room(statements, &error) => {
+            Kind::DiskFault if self.make_room(statements, &error) => {
                 let operations = self.admit(batch.operations);
                 if !operations.is_empty() {
                     stack.push(Batch {
@@ -261,7 +267,7 @@ impl Writer {
                     });
                 }
             }
-            Kind::NoRoom => self.refuse_for_want_of_room(batch, &error, stack),
+            Kind::DiskFault => self.refuse_for_want_of_room(batch, &error, stack),
             Kind::Unavailable => {
                 let refusal = self.watch.not_written(&error, batch.operations.len());
                 self.journal.apply_failed(Instant::now());
@@ -272,7 +278,7 @@ impl Writer {
             // A pending write may have failed, and not this operation.
             Kind::Operation
                 if !self.journal.pending().is_empty()
-                    && self.flush(statements, Commit::Deferred).is_ok() =>
+                    && self.flush(statements, CommitDurability::Deferred).is_ok() =>
             {
                 stack.push(batch);
             }

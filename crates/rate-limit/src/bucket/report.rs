@@ -11,13 +11,13 @@ const MAX_WAIT: Duration = Duration::from_millis(500);
 impl Bucket {
     /// Returns the rejection of a call beyond the rate.
     pub(super) fn rate_exceeded(&self, view: &ClusterView) -> LimitError {
-        let per_second = u64::from(self.limits.rate.calls.max(1));
+        let per_period = u64::from(self.limits.rate.calls.max(1));
         let nodes = if view.away.is_some() {
             u64::from(view.nodes.max(1))
         } else {
             1
         };
-        let wait = Duration::from_secs(nodes.div_ceil(per_second).max(1));
+        let wait = Duration::from_secs(nodes.div_ceil(per_period).max(1));
         let status = LimitStatus {
             remaining: 0,
             reset: wait,
@@ -82,10 +82,10 @@ impl Bucket {
 
     fn rate_status(&self) -> LimitStatus {
         let limit = u64::from(self.limits.rate.calls);
-        let remaining = (self.tokens.saturating_add(self.pool) / TOKEN).min(limit);
+        let remaining = (self.tokens.saturating_add(self.pool_tokens) / TOKEN).min(limit);
         let reset = Duration::from_secs(u64::from(remaining < limit));
         LimitStatus {
-            window: Window::Second,
+            window: Window::Rate,
             limits: self.limits,
             remaining,
             reset,

@@ -52,7 +52,7 @@ impl Key {
         };
         let gain = self.ledger.exchange(&request, requester);
         assert!(
-            self.ledger.tokens <= full(self.ledger.pool()),
+            self.ledger.tokens <= full(self.ledger.unheld_share()),
             "{:?}",
             self.ledger
         );
@@ -103,7 +103,7 @@ fn a_node_alone_is_given_the_whole_bucket() {
     });
     assert_eq!(gain.share, 2);
     assert_eq!(gain.target, 2);
-    assert_eq!(gain.pool, 7 * TOKEN);
+    assert_eq!(gain.pool_tokens, 7 * TOKEN);
     assert_eq!(key.admits("b", 9), 7);
 }
 
@@ -138,12 +138,12 @@ fn a_share_that_is_given_back_takes_no_token_that_was_spent_along() {
     let gain = key.asks("a", |request| request.wanted = Some(60));
     assert_eq!(gain.share, 33);
     assert_eq!(gain.tokens, 33 * TOKEN);
-    assert_eq!(gain.pool, 67 * TOKEN);
+    assert_eq!(gain.pool_tokens, 67 * TOKEN);
     let gain = key.asks("a", |request| (request.held, request.wanted) = (0, None));
     assert_eq!(gain.share, 0);
-    assert_eq!(gain.pool, 67 * TOKEN);
+    assert_eq!(gain.pool_tokens, 67 * TOKEN);
     key.now += 100;
-    assert_eq!(key.asks("b", |_| {}).pool, 77 * TOKEN);
+    assert_eq!(key.asks("b", |_| {}).pool_tokens, 77 * TOKEN);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_silent_node_loses_its_share_without_its_tokens() {
         (request.held, request.tokens_back) = (30, 30 * TOKEN)
     });
     assert_eq!(late.share, 0, "a millisecond's gain");
-    assert_eq!(late.pool, 60_000, "a millisecond's gain");
+    assert_eq!(late.pool_tokens, 60_000, "a millisecond's gain");
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_share_that_ran_out_gains_for_all_only_since_then() {
     key.nodes = 2;
     let gain = key.asks("a", |request| request.held = 10);
     assert_eq!(gain.share, 0, "a tenth of a second");
-    assert_eq!(gain.pool, TOKEN, "a tenth of a second");
+    assert_eq!(gain.pool_tokens, TOKEN, "a tenth of a second");
 }
 
 #[test]
@@ -202,13 +202,13 @@ fn a_changed_limit_counts_at_once_for_what_nobody_holds() {
         (request.rate.calls, request.calls) = (40, 100)
     });
     assert_eq!(gain.admitted, 7);
-    assert_eq!(gain.pool, 0);
+    assert_eq!(gain.pool_tokens, 0);
     let gain = key.asks("a", |request| {
         (request.held, request.wanted, request.rate.calls) = (33, Some(10), 40)
     });
     assert_eq!(gain.target, 10);
     let gain = key.asks("b", |request| request.rate.calls = 200);
-    assert_eq!(gain.pool, 0, "a higher limit makes no tokens");
+    assert_eq!(gain.pool_tokens, 0, "a higher limit makes no tokens");
     key.now += 100;
     assert_eq!(key.admits("b", 1_000), 16);
 }
@@ -298,7 +298,7 @@ fn calls_that_one_limit_refuses_do_not_count_for_the_other() {
     let gain = key.asks("a", |request| (request.calls, request.per_day) = (2, 2));
     assert_eq!(gain.admitted, 0);
     assert_eq!(gain.day_left, 0);
-    assert_eq!(gain.pool, 2 * TOKEN);
+    assert_eq!(gain.pool_tokens, 2 * TOKEN);
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn calls_that_bring_a_token_need_none_of_the_others() {
         request.per_day = 10;
     });
     assert_eq!(gain.admitted, 2);
-    assert_eq!(gain.pool, 0);
+    assert_eq!(gain.pool_tokens, 0);
     assert_eq!(gain.day_left, 8);
 }
 

@@ -23,12 +23,12 @@ pub struct Revision {
 impl Revision {
     /// Returns whether a set of that generation and hash is the present one, as far as can be
     /// known.
-    pub fn is(self, generation: u64, set_hash: SetHash) -> bool {
-        self.generation == generation && self.fits(set_hash)
+    pub fn is_set(self, generation: u64, set_hash: SetHash) -> bool {
+        self.generation == generation && self.may_have_hash(set_hash)
     }
 
     /// Returns whether the set may have that hash.
-    pub fn fits(self, set_hash: SetHash) -> bool {
+    pub fn may_have_hash(self, set_hash: SetHash) -> bool {
         self.set_hash.is_none_or(|own| own == set_hash)
     }
 }

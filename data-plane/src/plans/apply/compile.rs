@@ -14,13 +14,13 @@ use kanat_proto::plan::v1::{
 use kanat_script::{Adapter, Script, Scripts};
 use prost::Message;
 
-use super::Application;
+use super::AppliedChange;
 use crate::plans::deployed::DeployedFlow;
 use crate::plans::environment::CompiledResource;
 use crate::plans::published::{Api, Host, Key};
 use crate::plans::table::{Part, Table};
 
-impl Application {
+impl AppliedChange {
     /// Compiles a resource.
     ///
     /// # Errors

@@ -43,7 +43,7 @@ fn flow(adapter: &str) -> Resource {
     resource(Kind::Flow, "flw_1", &plan)
 }
 
-fn applied(current: &Environment, upserts: Vec<Resource>, removals: &[&str]) -> Application {
+fn applied(current: &Environment, upserts: Vec<Resource>, removals: &[&str]) -> AppliedChange {
     let removals = removals.iter().map(|id| (*id).to_owned()).collect();
     apply(
         current,

@@ -10,7 +10,7 @@ use kanat_plan_stream::snapshot::proven_hash;
 use kanat_proto::node::v1::{PublishedSet, PublishedSets, SnapshotBegin};
 
 use super::Client;
-use crate::plans::apply::{self, Application};
+use crate::plans::apply::{self, AppliedChange};
 use crate::plans::environment::Environment;
 use crate::plans::last_good::SavedSet;
 use crate::plans::snapshot::Snapshot;
@@ -78,7 +78,7 @@ impl Client {
             let id = set.environment_id.clone();
             let generation = set.generation;
             let applied = tokio::task::spawn_blocking(move || adopted(&held, set));
-            let Application {
+            let AppliedChange {
                 environment,
                 flows,
                 accepted,
@@ -93,7 +93,7 @@ impl Client {
             tracing::info!(environment.id = %id, generation, "running plans from elsewhere");
         }
         self.plans
-            .replace(self.plans.load().expecting(served.clone()));
+            .replace(self.plans.load().serving(served.clone()));
         Ok(saved.and(
             self.on_disk(move |disk| disk.note_served(&served))
                 .await
@@ -111,7 +111,7 @@ fn is_newer(held: &Snapshot, set: &SavedSet) -> bool {
 }
 
 /// Compiles the set in the place of what the node holds of its environment.
-fn adopted(held: &Snapshot, set: SavedSet) -> Application {
+fn adopted(held: &Snapshot, set: SavedSet) -> AppliedChange {
     let begin = SnapshotBegin {
         epoch: set.epoch.to_string(),
         generation: set.generation,

@@ -21,7 +21,7 @@ use tonic::{Status, Streaming};
 
 use super::transport::Transport;
 use super::{Client, no_longer_served};
-use crate::plans::apply::{self, Application, Change};
+use crate::plans::apply::{self, AppliedChange, Change};
 use crate::plans::environment::Environment;
 use crate::plans::versions;
 
@@ -253,8 +253,8 @@ impl Session<'_> {
             );
             snapshot = snapshot.without(environment);
         }
-        if snapshot.expected() != Some(served.as_slice()) || !gone.is_empty() {
-            self.client.plans.replace(snapshot.expecting(served));
+        if snapshot.served() != Some(served.as_slice()) || !gone.is_empty() {
+            self.client.plans.replace(snapshot.serving(served));
         }
         let removed = self.client.on_disk(move |disk| {
             gone.iter()
@@ -272,7 +272,7 @@ impl Session<'_> {
     /// Saves which environments the node serves, unless they are saved. A failure keeps no plans
     /// from coming: the next heartbeat tries again.
     async fn note_served(&self) -> Result<(), Error> {
-        let Some(served) = self.client.plans.load().expected().map(<[_]>::to_vec) else {
+        let Some(served) = self.client.plans.load().served().map(<[_]>::to_vec) else {
             return Ok(());
         };
         let noted = self.client.on_disk(move |disk| disk.note_served(&served));
@@ -337,7 +337,7 @@ impl Session<'_> {
         change: Change,
     ) -> Result<(), Error> {
         let compiled = tokio::task::spawn_blocking(move || apply::apply(&current, change)).await;
-        let Application {
+        let AppliedChange {
             environment,
             flows,
             rejections,

@@ -10,7 +10,7 @@ use kanat_proto::plan::v1::lookup_table::Entry;
 use tempfile::TempDir;
 
 use super::*;
-use crate::plans::apply::{Application, Change, apply};
+use crate::plans::apply::{AppliedChange, Change, apply};
 
 struct Fixture {
     folder: TempDir,
@@ -48,7 +48,7 @@ impl Fixture {
     }
 
     /// The next generation, which has these resources in it.
-    fn applied(&self, upserts: Vec<Resource>) -> Application {
+    fn applied(&self, upserts: Vec<Resource>) -> AppliedChange {
         apply(
             &self.environment,
             Change {
@@ -274,10 +274,10 @@ fn what_a_former_key_sealed_is_sealed_anew_and_goes_on_from_there() {
     assert_eq!(set.generation, 6);
     assert_eq!(set.set_hash, saved.environment.set_hash);
     assert_eq!(set.resources.len(), 6);
-    assert_eq!(found.expected.unwrap(), [EnvironmentId::from("env_1")]);
+    assert_eq!(found.served.unwrap(), [EnvironmentId::from("env_1")]);
     let mut former = LastGood::new(saved.folder.path().to_owned(), ring(&[[7; 32]]));
     let left = former.load();
-    assert!(left.sets.is_empty() && left.expected.is_none());
+    assert!(left.sets.is_empty() && left.served.is_none());
 }
 
 #[test]
@@ -311,12 +311,12 @@ fn an_id_that_is_no_plain_name_stays_in_the_folder() {
 #[test]
 fn the_served_environments_are_remembered() {
     let mut saved = Fixture::new();
-    assert_eq!(saved.last_good.load().expected, None);
+    assert_eq!(saved.last_good.load().served, None);
     let ids = vec![EnvironmentId::from("env_1"), EnvironmentId::from("env_2")];
     saved.last_good.note_served(&ids).unwrap();
-    assert_eq!(open(saved.folder.path()).load().expected, Some(ids));
+    assert_eq!(open(saved.folder.path()).load().served, Some(ids));
     saved.last_good.note_served(&[]).unwrap();
-    assert_eq!(open(saved.folder.path()).load().expected, Some(Vec::new()));
+    assert_eq!(open(saved.folder.path()).load().served, Some(Vec::new()));
 }
 
 #[test]

@@ -16,8 +16,8 @@ use crate::message::read;
 use crate::poll::read::seen_statement;
 use crate::postgres::day::{self, Day};
 use crate::postgres::{
-    append, backlog, change, claim, commit_marker, completed, events, keys, lease, person, plan,
-    poll, quota, retain, step,
+    append, backlog, change, claim, commit_marker, completed, events, keys, lease,
+    operator_decision, plan, poll, quota, retain, step,
 };
 use crate::quota::read::usage_statement;
 use crate::row::PAGE;
@@ -173,8 +173,8 @@ async fn no_statement_reads_a_whole_table() {
         lease::RENEW,
         lease::RENEW_INCARNATION,
         lease::STANDING,
-        person::FIND,
-        person::HOLD,
+        operator_decision::FIND,
+        operator_decision::HOLD,
         plan::DROP,
         plan::GET,
         plan::UNUSED,

@@ -121,9 +121,9 @@ impl PendingWrites {
 
     /// Returns whether the lease that `change` relies on is good; `None` when only the tables can
     /// tell.
-    pub fn is_held(&self, change: &Change) -> Option<bool> {
+    pub fn lease_is_valid(&self, change: &Change) -> Option<bool> {
         match self.find(change.seq) {
-            Some(index) => Some(self.messages[index].is_held(change)),
+            Some(index) => Some(self.messages[index].lease_is_valid(change)),
             None => self.ended.contains(&change.seq).then_some(false),
         }
     }
@@ -212,7 +212,7 @@ impl PendingWrites {
 }
 
 impl PendingMessage {
-    fn is_held(&self, change: &Change) -> bool {
+    fn lease_is_valid(&self, change: &Change) -> bool {
         let Placement::Leased(owner) = &self.message.place else {
             return false;
         };

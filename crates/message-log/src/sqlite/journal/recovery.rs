@@ -12,7 +12,7 @@ use super::{PendingWrites, record};
 use crate::Error;
 use crate::sqlite::failure::Kind;
 use crate::sqlite::maintenance;
-use crate::sqlite::options::Commit;
+use crate::sqlite::options::CommitDurability;
 use crate::sqlite::schema;
 use crate::sqlite::statements::Statements;
 use crate::sqlite::sync_failures::SyncFailures;
@@ -153,7 +153,7 @@ fn commit(
     pending: &PendingWrites,
     last_seq: i64,
 ) -> rusqlite::Result<()> {
-    transaction::run(statements, last_seq, Commit::Synced, |tx| {
+    transaction::run(statements, last_seq, CommitDurability::Synced, |tx| {
         pending.apply(tx)?;
         pending.before_commit();
         Ok(())

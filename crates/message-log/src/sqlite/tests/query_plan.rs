@@ -14,7 +14,8 @@ use crate::poll::read::seen_statement;
 use crate::quota::read::usage_statement;
 use crate::row::PAGE;
 use crate::sqlite::{
-    append, backlog, change, claim, events, person, plan, poll, quota, retain, schema, step,
+    append, backlog, change, claim, events, operator_decision, plan, poll, quota, retain, schema,
+    step,
 };
 use crate::{Cursor, EnvironmentFilter, EventQuery, Filter, Position, Tenant};
 
@@ -134,7 +135,7 @@ async fn no_statement_reads_a_whole_table() {
         claim::CANDIDATES,
         claim::STEPS,
         events::LAST,
-        person::FIND,
+        operator_decision::FIND,
         plan::DROP,
         plan::GET,
         plan::UNUSED,

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::sqlite::inbox::Operation;
 use crate::sqlite::journal::{JournalOutcome, JournalWrite};
 use crate::sqlite::operation::Effect;
-use crate::sqlite::options::Commit;
+use crate::sqlite::options::CommitDurability;
 use crate::sqlite::statements::Statements;
 
 impl Writer {
@@ -54,7 +54,7 @@ impl Writer {
         if !self.journal.reader_retry_delay(Instant::now()).is_zero() {
             return Err(not_applied());
         }
-        self.flush(statements, self.commit)
+        self.flush(statements, self.answered_commit)
     }
 
     /// Flushes if readers wait. Shortly after an attempt that failed they wait for the next one, by
@@ -63,7 +63,7 @@ impl Writer {
         let is_allowed = self.journal.reader_retry_delay(Instant::now()).is_zero();
         if !self.flush_requests.is_empty() && is_allowed {
             // The readers get the result.
-            let _ = self.flush(statements, Commit::Deferred);
+            let _ = self.flush(statements, CommitDurability::Deferred);
         }
     }
 
@@ -71,7 +71,7 @@ impl Writer {
     pub(super) fn flush(
         &mut self,
         statements: &Statements<'_>,
-        commit: Commit,
+        commit: CommitDurability,
     ) -> Result<(), Error> {
         let result = if self.journal.pending().is_empty() {
             Ok(())
@@ -82,10 +82,18 @@ impl Writer {
         result
     }
 
-    fn apply_pending(&mut self, statements: &Statements<'_>, commit: Commit) -> Result<(), Error> {
+    fn apply_pending(
+        &mut self,
+        statements: &Statements<'_>,
+        commit: CommitDurability,
+    ) -> Result<(), Error> {
         // Without a journal only the tables have the writes on disk.
         let is_in_journal = self.journal.is_active() && self.watch.check().is_ok();
-        let commit = if is_in_journal { commit } else { self.commit };
+        let commit = if is_in_journal {
+            commit
+        } else {
+            self.answered_commit
+        };
         let batch = Batch {
             operations: Vec::new(),
             includes_pending: true,

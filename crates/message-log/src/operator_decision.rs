@@ -1,4 +1,4 @@
-//! Decisions of a person about a message.
+//! Decisions of an operator about a message.
 
 use kanat_model::message::Status;
 

@@ -1,4 +1,4 @@
-//! Decisions of a person on a message: to retry it, or to discard it.
+//! Decisions of an operator on a message: to retry it, or to discard it.
 
 use kanat_database::Patience;
 use kanat_model::id::MessageId;
@@ -12,7 +12,7 @@ use super::options::{ANSWER_TIMEOUT, LockSpace};
 use super::text::text;
 use super::transaction::Transaction;
 use super::{begin, keys, sequence};
-use crate::person::Decision;
+use crate::operator_decision::Decision;
 use crate::row::Columns;
 use crate::{Error, Tenant, trace};
 

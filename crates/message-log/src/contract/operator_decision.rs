@@ -1,4 +1,4 @@
-//! Promises about what a person does to a message.
+//! Promises about what an operator does to a message.
 
 use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::{ErrorKind, Failure, Status, Trigger};

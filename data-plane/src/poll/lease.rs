@@ -1,4 +1,4 @@
-//! Hold of a poll: the right to poll for a flow, which a node keeps by renewing it.
+//! Lease of a poll: the right to poll for a flow, which a node keeps by renewing it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use kanat_model::id::BootId;
 use super::state::State;
 use crate::plans::DeployedFlow;
 
-pub(super) struct Hold {
+pub(super) struct PollLease {
     /// Flow at the time of the claim.
     pub flow: Arc<DeployedFlow>,
     pub owner: BootId,
     pub token: i64,
     /// Time after which another node may take over.
-    pub lease: Duration,
+    pub ttl: Duration,
 }
 
-impl Hold {
-    /// Renews the hold for another lease, and stores the state, if any. Returns `Fenced` when
-    /// another node has the poll.
+impl PollLease {
+    /// Renews the lease, and stores the state, if any. Returns `Fenced` when another node has the
+    /// poll.
     pub async fn keep(
         &self,
         log: &dyn PollStore,
@@ -29,7 +29,7 @@ impl Hold {
     ) -> Result<SettleOutcome, Error> {
         let now = Timestamp::steady();
         // A node that takes over finds the poll due.
-        log.keep_poll(&self.poll(now, now.after(self.lease), state, None))
+        log.keep_poll(&self.poll(now, now.after(self.ttl), state, None))
             .await
     }
 
@@ -54,10 +54,10 @@ impl Hold {
         }
     }
 
-    /// Renews the hold until another node has taken it over.
+    /// Renews the lease until another node has taken it over.
     pub async fn keep_on(&self, log: &dyn PollStore) {
         loop {
-            tokio::time::sleep(self.lease / 3).await;
+            tokio::time::sleep(self.ttl / 3).await;
             match self.keep(log, None).await {
                 Ok(SettleOutcome::Done) => {}
                 Ok(SettleOutcome::Fenced) => return,

@@ -1,4 +1,4 @@
-//! Decisions of a person about a message: to retry it, or to discard it.
+//! Decisions of an operator about a message: to retry it, or to discard it.
 
 use kanat_model::id::MessageId;
 use kanat_model::message::Status;
@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, params};
 use super::change::advance;
 use super::operation::Effect;
 use super::transaction::Transaction;
-use crate::person::Decision;
+use crate::operator_decision::Decision;
 use crate::{Error, Tenant, trace};
 
 pub(super) const FIND: &str = "
