@@ -28,6 +28,7 @@ use kanat_script::{Asker, Caller, Pool, Scripts, apart};
 use crate::connector::Connectors;
 use crate::credentials::{self, OpenTrigger};
 use crate::observed::Observer;
+use crate::payload;
 use crate::plans::published::ResponseMapping;
 use crate::plans::{Environment, Plans};
 use crate::work::MessageInMemory;
@@ -357,7 +358,8 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             Ok(Admission::Filtered) => {
-                self.trace.validated("when", "filtered", begun, None);
+                let note = self.note_on_form().map(str::to_owned);
+                self.trace.validated("when", "filtered", begun, note);
                 Err(End::Filtered)
             }
             Err(failure) => Err(self.refused(failure, begun)),
@@ -415,9 +417,19 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Returns advice on a payload that an expression cannot have been written for.
+    fn note_on_form(&self) -> Option<&'static str> {
+        let content_type = || Some(self.work.content_type());
+        payload::is_json_sent_as_form(&self.work.payload, content_type)
+            .then_some(payload::JSON_SENT_AS_FORM)
+    }
+
     /// Records a failure before anything was sent.
     fn refused(&mut self, mut failure: Failure, begun: Instant) -> End {
         failure.message = self.mask.apply(&failure.message).into_owned();
+        if let (ErrorKind::Mapping, Some(note)) = (failure.kind, self.note_on_form()) {
+            failure.message = format!("{}; {note}", failure.message);
+        }
         self.trace.refused(&failure, begun);
         End::Failed {
             failure,

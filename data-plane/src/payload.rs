@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
+use http::HeaderValue;
 use kanat_engine::trigger::write_members;
 use kanat_mapping::json;
 use percent_encoding::percent_decode;
@@ -66,6 +67,19 @@ pub(crate) fn payload(
             Err(_) => Ok(Some(text(Charset::Utf8, body))),
         },
     }
+}
+
+/// Advice for a JSON body that was sent as a form, as `curl -d` does.
+pub(crate) const JSON_SENT_AS_FORM: &str =
+    "the body came as a form, and looks like JSON: send content-type: application/json";
+
+/// Returns whether a payload is a form whose only field looks like JSON.
+pub(crate) fn is_json_sent_as_form(
+    payload: &[u8],
+    content_type: impl FnOnce() -> Option<HeaderValue>,
+) -> bool {
+    let is_json = payload.starts_with(b"{\"{") || payload.starts_with(b"{\"[");
+    is_json && content_type().is_some_and(|declared| kind(declared.to_str().ok()) == Kind::Form)
 }
 
 /// Body of a call: JSON or a form.

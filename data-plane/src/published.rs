@@ -62,9 +62,13 @@ pub(crate) async fn call<B: IncomingBody>(
             others.mark(response.headers_mut());
             return response;
         }
+        Route::Version { asked, current } if shared.plans.loaded() => {
+            let message = format!("this API has no version {asked}: call {current}");
+            return refused(Refusal::new(StatusCode::NOT_FOUND, message));
+        }
         Route::Nothing if shared.plans.loaded() => return refused(Refusal::not_found()),
         // The API may be one that this node has not received yet.
-        Route::Nothing => return refused(Refusal::no_plans()),
+        Route::Version { .. } | Route::Nothing => return refused(Refusal::no_plans()),
     };
     let origin = parts.headers.get(header::ORIGIN).cloned();
     let is_head = parts.method == Method::HEAD;

@@ -8,6 +8,7 @@ mod origin;
 mod provider;
 mod strategies;
 mod takeover;
+mod throttled;
 
 use kanat_tests::{FakeTarget, Rest, until};
 use serde_json::Value;

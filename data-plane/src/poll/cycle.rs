@@ -43,6 +43,9 @@ const MAX_TRIES: u32 = 6;
 /// Longest wait within a cycle. After a longer one the next cycle begins.
 const MAX_WAIT: Duration = Duration::from_secs(5 * 60);
 
+/// Shortest wait within a cycle that its flow shows.
+const SHOWN_WAIT: Duration = Duration::from_secs(5);
+
 /// Pages after which a cycle without a bound of its own fails.
 const MAX_PAGES: u32 = 1_000_000;
 
@@ -454,6 +457,10 @@ impl Cycle<'_> {
                         message,
                         not_before,
                     });
+                }
+                if wait >= SHOWN_WAIT {
+                    let log = self.poller.log.as_ref();
+                    self.lease.show_wait(log, wait, &message).await;
                 }
                 place.without(tokio::time::sleep(wait)).await;
                 continue;

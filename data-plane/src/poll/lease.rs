@@ -33,6 +33,23 @@ impl PollLease {
             .await
     }
 
+    /// Shows with the flow why its cycle waits.
+    pub async fn show_wait(&self, log: &dyn PollStore, wait: Duration, reason: &str) {
+        let now = Timestamp::now();
+        let ended = PollCycleEnd {
+            at: now,
+            error: Some(format!(
+                "{reason}; it is asked again at {}",
+                now.after(wait)
+            )),
+        };
+        let steady = Timestamp::steady();
+        let shown = self.poll(steady, steady.after(self.ttl), None, Some(ended));
+        if let Err(error) = log.keep_poll(&shown).await {
+            tracing::warn!(flow.id = %self.flow.id, %error, "the wait of a poll cannot be shown");
+        }
+    }
+
     /// Gives the poll back until it is due again, and returns that time. When another node has
     /// taken over, that node decides. `ended` is the result of a complete cycle.
     pub async fn give_back(

@@ -42,7 +42,11 @@ pub(crate) fn arrive(
     let faults =
         faults(schema, given).map_err(|error| unfit(payload::no_json(declared(parts), error)))?;
     if !faults.is_empty() && target.api.strict {
-        let message = "the request does not fit the schema of this API";
+        let mut message = "the request does not fit the schema of this API".to_owned();
+        let content_type = || parts.headers.get(header::CONTENT_TYPE).cloned();
+        if payload::is_json_sent_as_form(given, content_type) {
+            message = format!("{message}: {}", payload::JSON_SENT_AS_FORM);
+        }
         return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, message).with_details(faults));
     }
     let document = document(target, caller, runnable, parts, &faults, at)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use kanat_mapping::json::write_string;
+use kanat_model::published_api::version_label;
 use kanat_net::Peer;
 
 use crate::error::Refusal;
@@ -22,6 +23,12 @@ pub(crate) enum Route {
     Method(Others),
     /// The request names more than one host.
     Hosts,
+    /// The address has APIs, but not in the version of the request. Labels of that version and of
+    /// the current one.
+    Version {
+        asked: String,
+        current: String,
+    },
     Nothing,
 }
 
@@ -92,7 +99,7 @@ impl Route {
             return Self::Call(Box::new(target(api, place)));
         }
         let Some(&(first, place)) = others.first() else {
-            return Self::Nothing;
+            return Self::other_version(environment, &requested);
         };
         let are_deprecated = others
             .iter()
@@ -105,6 +112,30 @@ impl Route {
             Self::Options(others)
         } else {
             Self::Method(others)
+        }
+    }
+
+    /// Finds the current version of an API at an address that has none in the version of the
+    /// request.
+    fn other_version(environment: &Environment, requested: &RequestPath<'_>) -> Self {
+        let Some(number) = requested.version else {
+            return Self::Nothing;
+        };
+        let current = environment.routes.visit(&requested.segments, &mut |apis| {
+            let mut versions = apis.iter().filter_map(|api| {
+                let current = &api.versions[api.version(None)?];
+                (current.state != State::Retired).then(|| current.label.clone())
+            });
+            versions
+                .next()
+                .map_or(ControlFlow::Continue(()), ControlFlow::Break)
+        });
+        match current {
+            Some(current) => Self::Version {
+                asked: version_label(number),
+                current,
+            },
+            None => Self::Nothing,
         }
     }
 }

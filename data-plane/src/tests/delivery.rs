@@ -132,6 +132,41 @@ async fn without_a_mapping_the_body_goes_out_byte_for_byte_under_its_own_type() 
 }
 
 #[tokio::test]
+async fn json_that_came_as_a_form_is_told_where_it_fails_or_is_filtered() {
+    let node = Node::start().await;
+    let target = Target::start().await;
+    let mut strict = flow("strict");
+    strict.mapping = Some(Mapping {
+        fields: vec![field("n", "source.n | required")],
+    });
+    node.deploy(&strict, &target.url).await;
+    let mut filtering = flow("filtering");
+    filtering.when = "source.n".to_owned();
+    node.control.flow(&filtering).await;
+    let sent = |token: &str| {
+        http::Request::post(format!("/webhooks/receive/{token}"))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(kanat_net::body::full(br#"{"n":1}"#.as_slice()))
+            .unwrap()
+    };
+    let advice =
+        "the body came as a form, and looks like JSON: send content-type: application/json";
+    let id = node.send(sent("t-strict")).await.id("accepted");
+    let failed = node.finished(&id).await;
+    assert_eq!(failed.status, Status::DeadLetter);
+    let error = failed.error.unwrap().message;
+    assert!(error.ends_with(&format!("; {advice}")), "{error}");
+
+    let id = node.send(sent("t-filtering")).await.id("accepted");
+    assert_eq!(node.finished(&id).await.status, Status::Filtered);
+    let trace = node.trace(&id).await;
+    let filtered = trace.iter().find(|record| record.name == "when").unwrap();
+    assert_eq!(filtered.error.as_deref(), Some(advice));
+    node.stop().await;
+    target.stop().await;
+}
+
+#[tokio::test]
 async fn a_failed_delivery_is_retried_under_the_same_key_and_trace() {
     let node = Node::start().await;
     let target = Target::answering(|nth, _| status(if nth < 2 { 503 } else { 201 })).await;

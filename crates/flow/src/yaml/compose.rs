@@ -100,10 +100,8 @@ impl<'y> Composer<'y> {
         options.set_emit_comments(false);
         let mut documents = 0;
         for next in Parser::new_from_str_with_options(self.yaml, options) {
-            let (event, span) = next.map_err(|error| Diagnostic {
-                path: self.path(),
-                ..diagnostic(self.yaml, &error)
-            })?;
+            let (event, span) =
+                next.map_err(|error| diagnostic(self.yaml, &error, &self.path()))?;
             if let Event::DocumentStart(..) = event {
                 documents += 1;
                 if documents > 1 {

@@ -9,8 +9,9 @@ pub(super) const QUOTE_THE_TEMPLATE: &str = "found {{ without quotes, which YAML
                                              put the whole value in quotes, as in \"{{ source.id \
                                              }}\"";
 
-/// The diagnostic of a syntax error, with advice for what flows trip over.
-pub(super) fn diagnostic(yaml: &str, error: &ScanError) -> Diagnostic {
+/// The diagnostic of a syntax error, with advice for what flows trip over. `path` is the value at
+/// which the parser stopped.
+pub(super) fn diagnostic(yaml: &str, error: &ScanError, path: &str) -> Diagnostic {
     let at = position(error.marker());
     let line = usize::try_from(at.line).unwrap_or(1);
     // The parser often stops on the line after the one at fault.
@@ -26,17 +27,18 @@ pub(super) fn diagnostic(yaml: &str, error: &ScanError) -> Diagnostic {
                 line: u32::try_from(number).unwrap_or(u32::MAX),
                 column,
             };
-            return Diagnostic::error(at, "", advice);
+            return Diagnostic::error(at, path, advice);
         }
     }
     if error.info().contains("tab")
         && let Some(at) = indenting_tab(yaml, line)
     {
+        // The value before the tab is not at fault.
         let message = "found a tab before the first character of the line; YAML is indented with \
                        blanks";
         return Diagnostic::error(at, "", message);
     }
-    Diagnostic::error(at, "", format!("not YAML: {}", error.info()))
+    Diagnostic::error(at, path, format!("not YAML: {}", error.info()))
 }
 
 /// Returns the place of the first tab that indents a line, from this line on. The parser stops

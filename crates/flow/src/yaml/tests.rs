@@ -95,9 +95,7 @@ fn a_tab_is_reported_where_it_stands() {
         ("source:\n\ttrigger: webhook\n", "line 2, column 1"),
         ("a: 1\nb:\n  c: x y\n  \td: 1\n", "line 4, column 3"),
     ] {
-        let fault = fault(yaml);
-        assert!(fault.starts_with(place), "{fault}");
-        assert!(fault.ends_with(message), "{fault}");
+        assert_eq!(fault(yaml), format!("{place}: {message}"));
     }
 }
 

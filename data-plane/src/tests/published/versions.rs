@@ -59,6 +59,11 @@ async fn paths_lead_to_versions_and_methods() {
             "{nothing}"
         );
     }
+    let answer = node.ask("POST", "/v3/shops/x/orders", &[JSON], "{}").await;
+    assert_eq!(
+        answer.json()["error"].as_str(),
+        Some("this API has no version v3: call v2")
+    );
     let answer = node.ask("DELETE", "/v1/shops/x/orders", &[], "").await;
     assert_eq!(answer.status.as_u16(), 405);
     assert_eq!(answer.header("allow"), "GET, HEAD, OPTIONS, POST");
