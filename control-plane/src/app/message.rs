@@ -98,13 +98,39 @@ async fn check_flow(call: &Call, id: &FlowId) -> Result<PausedFlows, Error> {
     }
 }
 
+/// A message, and everything that happened to it.
+#[derive(Debug)]
+pub struct Details {
+    pub message: Message,
+    pub trace: Vec<TraceRecord>,
+    /// Reason why the message is not under way, where it waits for something else than a time.
+    pub waits_for: Option<String>,
+}
+
 /// One message, with everything that happened to it.
-pub async fn get(call: &Call, id: &MessageId) -> Result<(Message, Vec<TraceRecord>), Error> {
+pub async fn get(call: &Call, id: &MessageId) -> Result<Details, Error> {
     let tenant = call.caller.tenant();
     let message = existing(&call.app, &tenant, id).await?;
-    let message = match message.status.while_paused() == message.status {
-        true => message,
-        false => paused(call, &message.flow_id).await?.show(message),
+    let paused = match Status::WAITING.contains(&message.status) {
+        true => paused(call, &message.flow_id).await?,
+        false => PausedFlows::default(),
+    };
+    let message = paused.show(message);
+    let waits_for = match message.status {
+        Status::Held => paused
+            .contains(&message.flow_id)
+            .then(|| "its flow is paused".to_owned()),
+        Status::Received if message.ordering_key.is_some() => {
+            let head = call.app.log.head_of_key(&tenant, id).await?;
+            head.map(|head| format!("{head} comes first, by the same ordering key"))
+        }
+        Status::Received
+        | Status::Processing
+        | Status::Retrying
+        | Status::Delivered
+        | Status::Filtered
+        | Status::DeadLetter
+        | Status::Discarded => None,
     };
     let mut trace = call.app.log.trace(&tenant, id).await?;
     if let Trigger::Api | Trigger::Replay = message.trigger
@@ -112,7 +138,11 @@ pub async fn get(call: &Call, id: &MessageId) -> Result<(Message, Vec<TraceRecor
     {
         arrival.request = caller::of(&call.app, &tenant, id).await?;
     }
-    Ok((message, trace))
+    Ok(Details {
+        message,
+        trace,
+        waits_for,
+    })
 }
 
 /// Returns the flow if it is paused.
@@ -163,7 +193,7 @@ pub async fn replay(call: &Call, id: &MessageId) -> Result<MessageId, Error> {
 }
 
 /// Says that a message needs no delivery; gives it as it then is.
-pub async fn discard(call: &Call, id: &MessageId) -> Result<(Message, Vec<TraceRecord>), Error> {
+pub async fn discard(call: &Call, id: &MessageId) -> Result<Details, Error> {
     let tenant = call.caller.tenant();
     let message = existing(&call.app, &tenant, id).await?;
     if begins(call, &format!("discard of {id}"), message.status.discard()).await? {

@@ -1,6 +1,6 @@
 //! The methods of messages.
 
-mod convert;
+pub(super) mod convert;
 
 pub use convert::trace_entry;
 
@@ -43,8 +43,8 @@ service! {
     }
 
     get_message(call, request: GetMessageRequest) -> Message {
-        let (found, trace) = message::get(&call, &request.id.into()).await?;
-        Ok(convert::traced(found, trace))
+        let found = message::get(&call, &request.id.into()).await?;
+        Ok(convert::traced(found))
     }
 
     retry_message(call, request: RetryMessageRequest) -> RetryMessageResponse {
@@ -63,8 +63,8 @@ service! {
     }
 
     discard_message(call, request: DiscardMessageRequest) -> Message {
-        let (found, trace) = message::discard(&call, &request.id.into()).await?;
-        Ok(convert::traced(found, trace))
+        let found = message::discard(&call, &request.id.into()).await?;
+        Ok(convert::traced(found))
     }
 
     retry_messages(call, request: BulkMessagesRequest) -> BulkMessagesResponse {

@@ -139,6 +139,14 @@ pub trait MessageReader: Send + Sync {
     /// Returns one message.
     async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>, Error>;
 
+    /// Returns the message of the same ordering key that a message waits for; `None` for a message
+    /// that waits for no other one.
+    async fn head_of_key(
+        &self,
+        tenant: &Tenant,
+        id: &MessageId,
+    ) -> Result<Option<MessageId>, Error>;
+
     /// Returns the content of a message as it was received, for a replay.
     async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>, Error>;
 

@@ -120,3 +120,25 @@ async fn order_survives_a_kill() {
         "the one in flight at the kill is sent again, before its successors"
     );
 }
+
+#[tokio::test]
+async fn a_message_that_waits_says_for_what() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::scripted(|_, _| status(503)).await;
+    app.api.http_instance("erp", &target.url()).await;
+    let yaml = FLOW.replace("5x fixed(50ms)", "5x fixed(1h)");
+    let (flow, url) = app.api.deployed(&yaml).await;
+    let first = app.api.webhook(&url, &json!({"customer": "a"})).await;
+    let first_one = app.api.message_becomes(&first, "retrying").await;
+    assert_eq!(first_one.get("waitsFor"), None);
+    let second = app.api.webhook(&url, &json!({"customer": "a"})).await;
+    let waits = app.api.message(&second).await["waitsFor"].clone();
+    let expected = format!("{first} comes first, by the same ordering key");
+    assert_eq!(waits, json!(expected));
+    app.api
+        .post(&format!("/api/v1/flows/{flow}/pause"), &json!({}))
+        .await
+        .expect(200);
+    let paused = app.api.message(&second).await;
+    assert_eq!(&paused["waitsFor"], &json!("its flow is paused"));
+}

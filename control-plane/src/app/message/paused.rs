@@ -33,6 +33,11 @@ impl PausedFlows {
         ))
     }
 
+    /// Returns whether the flow is one of them.
+    pub fn contains(&self, flow: &FlowId) -> bool {
+        self.0.contains(flow)
+    }
+
     /// Returns the filter in terms of the log's statuses; `None` when it finds nothing.
     pub fn apply(&self, filter: Filter) -> Option<Filter> {
         if !self.0.contains(&filter.flow_id) || filter.statuses.is_empty() {

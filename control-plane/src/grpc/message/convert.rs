@@ -8,7 +8,7 @@ use kanat_model::page::Page;
 use kanat_model::{Error, saturated};
 use kanat_proto::v1 as wire;
 
-use crate::app::message::{Follow, ListQuery, Part, Query, StreamItem};
+use crate::app::message::{Details, Follow, ListQuery, Part, Query, StreamItem};
 use crate::carry::carry;
 use crate::grpc::page::{asked, pagination};
 
@@ -62,10 +62,11 @@ pub fn page(found: MessagePage, page: Page) -> wire::ListMessagesResponse {
     }
 }
 
-pub fn traced(found: Message, trace: Vec<TraceRecord>) -> wire::Message {
+pub fn traced(found: Details) -> wire::Message {
     wire::Message {
-        trace: trace.into_iter().map(trace_entry).collect(),
-        ..message(found)
+        trace: found.trace.into_iter().map(trace_entry).collect(),
+        waits_for: found.waits_for,
+        ..message(found.message)
     }
 }
 
@@ -114,11 +115,13 @@ fn message(message: Message) -> wire::Message {
             duration_ms: duration
                 .map(|duration| saturated(duration.as_millis())),
             trace: Vec::new(),
+            waits_for: None,
         }
     )
 }
 
-fn failure(failure: Failure) -> wire::MessageError {
+/// A reason why something failed.
+pub fn failure(failure: Failure) -> wire::MessageError {
     carry!(
         wire::MessageError, failure { message, field, expression }
         word { kind }

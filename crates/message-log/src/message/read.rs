@@ -4,7 +4,7 @@ use kanat_model::id::MessageId;
 use sqlx::Pool;
 
 use crate::dialect::{Dialect, Statement};
-use crate::row::{self, PAGE};
+use crate::row::{self, Columns as _, PAGE};
 use crate::{Content, Message, Tenant, TraceRecord};
 
 pub(crate) const CONTENT: &str = "SELECT b.raw_body, b.payload, b.request";
@@ -20,6 +20,22 @@ pub(crate) async fn message<D: Dialect>(
     let mut message = by_id::<D>(PAGE, D::BODIES, tenant, id);
     let rows = message.read(reader).await?;
     rows.first().map(row::message).transpose()
+}
+
+pub(crate) const HEAD: &str = "SELECT h.id";
+/// The message that is before the others of its ordering key.
+pub(crate) const HEADS: &str = " JOIN messages AS h ON h.flow_id = m.flow_id AND h.ordering_key = \
+                                m.ordering_key AND h.completed_at IS NULL AND h.due_at >= 0";
+
+pub(crate) async fn head_of_key<D: Dialect>(
+    reader: &Pool<D>,
+    tenant: &Tenant,
+    id: &MessageId,
+) -> Result<Option<MessageId>, sqlx::Error> {
+    let mut head = by_id::<D>(HEAD, HEADS, tenant, id);
+    head.push(" AND m.completed_at IS NULL AND m.due_at IS NULL LIMIT 1");
+    let rows = head.read(reader).await?;
+    rows.first().map(|row| row.id("id")).transpose()
 }
 
 pub(crate) async fn content<D: Dialect>(

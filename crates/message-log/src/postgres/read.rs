@@ -45,6 +45,15 @@ impl MessageReader for PostgresLog {
             .await
     }
 
+    async fn head_of_key(
+        &self,
+        tenant: &Tenant,
+        id: &MessageId,
+    ) -> Result<Option<MessageId>, Error> {
+        self.ask(read::head_of_key(&self.readers.current(), tenant, id))
+            .await
+    }
+
     async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>, Error> {
         self.ask(read::content(&self.readers.current(), tenant, id))
             .await

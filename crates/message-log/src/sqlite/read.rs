@@ -40,6 +40,14 @@ impl MessageReader for SqliteLog {
         Ok(read::message(self.tables().await?, tenant, id).await?)
     }
 
+    async fn head_of_key(
+        &self,
+        tenant: &Tenant,
+        id: &MessageId,
+    ) -> Result<Option<MessageId>, Error> {
+        Ok(read::head_of_key(self.tables().await?, tenant, id).await?)
+    }
+
     async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>, Error> {
         Ok(read::content(self.tables().await?, tenant, id).await?)
     }

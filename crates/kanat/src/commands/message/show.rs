@@ -10,6 +10,7 @@ const COLUMNS: &str = "ID:id,STATUS:status,ATTEMPTS:attempts,RECEIVED:receivedAt
 const FIELDS: &str = "Id:id,Status:status,Flow:flowName,Version:flowVersion,Trigger:trigger,\
                       Attempts:attempts,Next attempt:nextAttemptAt,Received:receivedAt,\
                       Completed:completedAt,Duration (ms):durationMs,Ordering key:orderingKey,\
+                      Waits for:waitsFor,\
                       Replay of:replayOf";
 
 /// Characters of a body that a line of the trace shows.
