@@ -2,7 +2,9 @@
 
 mod cancel;
 mod create;
+mod deleted;
 mod errors;
+mod filtered;
 mod list;
 
 use kanat_tests::{Rest, until};

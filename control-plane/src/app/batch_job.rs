@@ -9,11 +9,13 @@ mod retain;
 use kanat_model::batch_job::Status;
 use kanat_model::flow;
 use kanat_model::id::{BatchJobId, FlowId};
+use kanat_model::message::{ErrorKind, Failure};
 use kanat_model::page::{ListPage, Page};
 use kanat_model::{Error, Timestamp, saturated};
 use kanat_store::Db;
 use kanat_store::batch_job::record::{self, FailedRecord, RetryScope};
 use kanat_store::batch_job::{self, BatchJob};
+use kanat_store::flow::exists as flow_exists;
 
 use crate::app::{Call, Caller, resource};
 pub use drive::drive_all;
@@ -47,9 +49,30 @@ pub async fn list(
     Ok(found)
 }
 
+/// A job, and how its records ended.
+#[derive(Debug)]
+pub struct Details {
+    pub job: BatchJob,
+    /// Records that succeeded because the flow's condition was false for them.
+    pub filtered: u32,
+    /// Reason why the job could not go on with its records.
+    pub error: Option<Failure>,
+}
+
 /// One job and how far it is.
-pub async fn get(call: &Call, id: &BatchJobId) -> Result<BatchJob, Error> {
-    call.get(id).await
+pub async fn get(call: &Call, id: &BatchJobId) -> Result<Details, Error> {
+    let mut tx = call.read().await?;
+    let job = call.existing(&mut tx, id).await?;
+    let kind = ErrorKind::FlowDeleted;
+    let error = match job.failed > 0 && !flow_exists(&mut tx, &job.flow_id).await? {
+        true => record::first_failure(&mut tx, id, kind.as_str()).await?,
+        false => None,
+    };
+    Ok(Details {
+        filtered: record::count_filtered(&mut tx, id).await?,
+        error: error.map(|message| Failure::new(kind, message)),
+        job,
+    })
 }
 
 /// The records that failed, in their order.

@@ -47,7 +47,7 @@ service! {
     }
 
     get_batch_job(call, request: GetBatchJobRequest) -> BatchJob {
-        batch_job::get(&call, &request.id.into()).await.map(convert::job)
+        batch_job::get(&call, &request.id.into()).await.map(convert::details)
     }
 
     retry_batch_job(call, request: RetryBatchJobRequest) -> BatchJob {

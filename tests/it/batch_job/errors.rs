@@ -188,3 +188,52 @@ async fn a_retry_sends_what_failed_also_where_the_flow_knows_it_by_a_key() {
     assert_eq!(&done["failed"], &json!(0));
     assert_eq!(target.received().len(), 4);
 }
+
+#[tokio::test]
+async fn a_record_that_was_not_run_says_which_message_came_before_and_how_it_ended() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let keyed = FLOW.replace("n: source.n | required", "n: source.n | decimal(0)");
+    let (flow, _) = app
+        .api
+        .deployed(&format!("{keyed}idempotency_key: source.id\n"))
+        .await;
+    let wrong = json!({ "id": "a", "n": "x" });
+    let first = start(&app.api, &flow, &[wrong], 1).await;
+    finished(&app.api, &first).await;
+    let errors = app
+        .api
+        .get(&format!("/api/v1/batch-jobs/{first}/errors"))
+        .await
+        .expect(200);
+    let error = &errors["data"][0]["error"];
+    let message = errors["data"][0]["messageId"].as_str().unwrap();
+    let reason = error["message"].as_str().unwrap();
+    assert!(!reason.starts_with("not run"), "{reason}");
+
+    // The second record of the job has the key of its first one, too.
+    let again = [
+        json!({ "id": "a", "n": "4" }),
+        json!({ "id": "b", "n": "y" }),
+    ];
+    let twice = [&again[..], &[json!({ "id": "b", "n": "5" })]].concat();
+    let second = start(&app.api, &flow, &twice, 1).await;
+    assert_eq!(&finished(&app.api, &second).await["failed"], &json!(3));
+    let path = format!("/api/v1/batch-jobs/{second}/errors");
+    let errors = app.api.get(&path).await.expect(200);
+    let of = |index: usize| errors["data"][index]["error"]["message"].as_str().unwrap();
+    let before = "not run: its idempotency_key came before, with";
+    let told = format!("{before} {message}, which ended as dead_letter: {reason}");
+    assert_eq!(of(0), told);
+    assert_eq!(&errors["data"][0]["messageId"], &json!(message));
+    assert!(!of(1).starts_with("not run"), "{}", of(1));
+    let own = errors["data"][1]["messageId"].as_str().unwrap();
+    assert_eq!(
+        of(2),
+        format!("{before} {own}, which ended as dead_letter: {}", of(1))
+    );
+    let csv = app.api.with_header("accept", "text/csv").get(&path).await;
+    assert_eq!(csv.text.matches(before).count(), 2, "{}", csv.text);
+    assert!(target.received().is_empty());
+}

@@ -9,16 +9,18 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use kanat_message_log::{Filter, Message, NewMessage, Position, Tenant, key};
 use kanat_model::batch_job::Status;
 use kanat_model::id::MessageId;
-use kanat_model::message::{self, ErrorKind, Trigger};
+use kanat_model::message::{self, ErrorKind, Failure, Trigger};
 use kanat_model::page::Page;
 use kanat_model::{Code, Error, Timestamp, saturated};
 use kanat_proto::plan::v1::FlowPlan;
 use kanat_store::batch_job::record::{self, End, StartedRecord};
 use kanat_store::batch_job::{self, BatchJob};
+use kanat_store::flow;
 
 use crate::app::App;
 use crate::app::flow::{Start, append, deployed_plan, prepare};
@@ -52,11 +54,10 @@ async fn drive(app: &App, job: &BatchJob) -> Result<(), Error> {
     let mut failed = 0;
     for (position, end) in &ends {
         if record::end(&mut tx, &job.id, *position, end).await? {
-            *(if *end == End::Succeeded {
-                &mut succeeded
-            } else {
-                &mut failed
-            }) += 1;
+            match end {
+                End::Succeeded | End::Filtered => succeeded += 1,
+                End::Failed { .. } => failed += 1,
+            }
         }
     }
     if succeeded + failed > 0 {
@@ -112,23 +113,89 @@ async fn ends(
         ids,
         ..Filter::flow(tenant, job.flow_id.clone())
     };
-    let page = app
-        .log
-        .list(
-            &filter,
-            Position::Page(Page::new(Some(Page::MAX_LIMIT), None)),
-        )
-        .await?;
-    let messages: HashMap<MessageId, Message> = page
-        .messages
-        .into_iter()
-        .map(|m| (m.id.clone(), m))
-        .collect();
-    let ended = |record: &StartedRecord| {
-        let end = end(messages.get(record.message_id.as_ref()?))?;
-        Some((record.position, end))
-    };
-    Ok(started.iter().filter_map(ended).collect())
+    let messages = messages(app, &filter).await?;
+    let mut ended = Vec::new();
+    for record in started {
+        let Some(id) = &record.message_id else {
+            continue;
+        };
+        let message = messages.get(id);
+        let Some(end) = end(message) else { continue };
+        let end = match (end, message) {
+            (end @ End::Failed { .. }, Some(message))
+                if !is_own(app, job, record.position, message).await? =>
+            {
+                not_run(end, message)
+            }
+            (end, _) => end,
+        };
+        ended.push((record.position, end));
+    }
+    Ok(ended)
+}
+
+/// Reads the messages that the filter finds, page by page: a page ends before its payloads take too
+/// much memory. Payloads are kept of those alone that may be another record's.
+async fn messages(app: &App, filter: &Filter) -> Result<HashMap<MessageId, Message>, Error> {
+    let mut messages = HashMap::new();
+    let mut position = Position::Page(Page::new(Some(Page::MAX_LIMIT), None));
+    loop {
+        let page = app.log.list(filter, position).await?;
+        for mut message in page.messages {
+            message.output = None;
+            if !matches!(
+                message.status,
+                message::Status::DeadLetter | message::Status::Discarded
+            ) {
+                message.payload = Bytes::new();
+            }
+            messages.insert(message.id.clone(), message);
+        }
+        let Some(cursor) = page.next else {
+            return Ok(messages);
+        };
+        position = Position::After {
+            cursor,
+            limit: Page::MAX_LIMIT,
+        };
+    }
+}
+
+/// Returns whether the message was made of this record, and not of an earlier one of the same
+/// idempotency key.
+async fn is_own(
+    app: &App,
+    job: &BatchJob,
+    position: i64,
+    message: &Message,
+) -> Result<bool, Error> {
+    if message.batch_id.as_deref() != Some(job.id.as_str()) {
+        return Ok(false);
+    }
+    let mut tx = app.store.read().await?;
+    let payload = record::payload(&mut tx, &job.id, position).await?;
+    Ok(payload.as_bytes() == message.payload)
+}
+
+/// Returns the end of a record that made no message, because its idempotency key came before with
+/// one that failed.
+fn not_run(end: End, first: &Message) -> End {
+    match end {
+        End::Failed {
+            kind,
+            message,
+            field,
+        } => End::Failed {
+            message: format!(
+                "not run: its idempotency_key came before, with {}, which ended as {}: {message}",
+                first.id,
+                first.status.as_str()
+            ),
+            kind,
+            field,
+        },
+        End::Succeeded | End::Filtered => end,
+    }
 }
 
 /// Returns what a message that has ended says of its record; one that is gone was kept as long as
@@ -145,7 +212,8 @@ fn end(message: Option<&Message>) -> Option<End> {
         | message::Status::Processing
         | message::Status::Retrying
         | message::Status::Held => None,
-        message::Status::Delivered | message::Status::Filtered => Some(End::Succeeded),
+        message::Status::Delivered => Some(End::Succeeded),
+        message::Status::Filtered => Some(End::Filtered),
         message::Status::Discarded
             if !message
                 .error
@@ -173,7 +241,11 @@ async fn begin_messages(app: &App, job: &BatchJob) -> Result<(), Error> {
     let mut tx = app.store.read().await?;
     let started = record::started(&mut tx, &job.id).await?;
     let plan = deployed_plan(app, &mut tx, &job.environment_id, &job.flow_id).await?;
+    let is_deleted = plan.is_none() && !flow::exists(&mut tx, &job.flow_id).await?;
     drop(tx);
+    if is_deleted {
+        return fail_rest(app, job).await;
+    }
     let waiting = started
         .into_iter()
         .filter(|record| record.message_id.is_none());
@@ -200,6 +272,17 @@ async fn begin_messages(app: &App, job: &BatchJob) -> Result<(), Error> {
     if failures > 0 {
         batch_job::ended(&mut tx, &job.id, 0, failures).await?;
     }
+    Ok(tx.commit().await?)
+}
+
+/// Ends the records that no flow can run any more.
+async fn fail_rest(app: &App, job: &BatchJob) -> Result<(), Error> {
+    let kind = ErrorKind::FlowDeleted.as_str();
+    let mut tx = app.store.begin().await?;
+    // The lock of the job: no other process begins its records meanwhile.
+    batch_job::begin(&mut tx, &job.id, Timestamp::now()).await?;
+    let failed = record::fail_rest(&mut tx, &job.id, kind, Failure::FLOW_DELETED).await?;
+    batch_job::ended(&mut tx, &job.id, 0, saturated(failed)).await?;
     Ok(tx.commit().await?)
 }
 

@@ -7,8 +7,9 @@ use kanat_store::batch_job::BatchJob;
 use kanat_store::batch_job::record::FailedRecord;
 use tonic::{Code, Status};
 
-use crate::app::batch_job::Piece;
+use crate::app::batch_job::{Details, Piece};
 use crate::carry::carry;
+use crate::grpc::message::convert::failure;
 
 pub fn piece(message: wire::CreateBatchJobRequest) -> Piece {
     let records = message.records.into_iter();
@@ -36,8 +37,18 @@ pub fn job(job: BatchJob) -> wire::BatchJob {
         word { status }
         with {
             processed: job.succeeded.saturating_add(job.failed),
+            filtered: None,
+            error: None,
         }
     )
+}
+
+pub fn details(found: Details) -> wire::BatchJob {
+    wire::BatchJob {
+        filtered: Some(found.filtered),
+        error: found.error.map(failure),
+        ..job(found.job)
+    }
 }
 
 pub fn error(failed: FailedRecord) -> wire::BatchJobError {

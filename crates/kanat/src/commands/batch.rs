@@ -78,7 +78,8 @@ pub struct End {
 const COLUMNS: &str = "ID:id,STATUS:status,TOTAL:total,SUCCEEDED:succeeded,FAILED:failed,\
                        CREATED:createdAt";
 const FIELDS: &str = "Status:status,Total:total,Processed:processed,Succeeded:succeeded,\
-                      Failed:failed,Concurrency:concurrency,Flow:flowId,Retry of:retryOf,\
+                      Filtered:filtered,Failed:failed,Error:error.message,\
+                      Concurrency:concurrency,Flow:flowId,Retry of:retryOf,\
                       Created:createdAt,Started:startedAt,Finished:finishedAt,Id:id";
 const ERRORS: &str = "INDEX:index,KIND:error.kind,ERROR:error.message,MESSAGE:messageId";
 
@@ -192,8 +193,12 @@ async fn ended(session: &Session, mut job: Json) -> Result<()> {
     let status = job.text("status");
     let failed = job.text("failed");
     session.print(&job, |job| {
+        let filtered = match job.text("filtered").as_str() {
+            "" | "0" => String::new(),
+            filtered => format!(" ({filtered} of them filtered)"),
+        };
         format!(
-            "{id} is {status}: {} of {} succeeded, {failed} failed",
+            "{id} is {status}: {} of {} succeeded{filtered}, {failed} failed",
             job.text("succeeded"),
             job.text("total")
         )
@@ -201,9 +206,18 @@ async fn ended(session: &Session, mut job: Json) -> Result<()> {
     match status.as_str() {
         "completed" => Ok(()),
         "completed_with_errors" => Err(failure(format!(
-            "{failed} records failed\nsee `kanat batch errors {id}`"
+            "{failed} records failed{}\nsee `kanat batch errors {id}`",
+            because(&job)
         ))),
         _ => Err(failure(format!("{id} is {status}"))),
+    }
+}
+
+/// Returns the reason why a job could not go on, behind a colon; empty where there is none.
+fn because(job: &Json) -> String {
+    match job.text("error.message").as_str() {
+        "" => String::new(),
+        error => format!(": {error}"),
     }
 }
 

@@ -300,17 +300,43 @@ async fn rotate(session: &Session, flow: &str, rotation: &Rotation) -> Result<()
 
 async fn delete(session: &Session, flow: &str, consent: Consent) -> Result<()> {
     let id = session.client.id(&FLOW, flow).await?;
-    let mut waiting = 0;
-    for status in ["received", "retrying", "held"] {
-        if !consent.is_given() {
-            waiting += count(session, &id, status).await?;
-        }
-    }
+    let ends = match consent.is_given() {
+        true => String::new(),
+        false => ends_with(session, &id).await?,
+    };
     consent.ask(&format!(
         "flow {flow} ({id}) {} be deleted, and its webhook address if it has one, unless \
-         published APIs call it; messages that wait, and would never be sent: {waiting}",
+         published APIs call it{ends}",
         consent.will()
     ))?;
     session.client.delete(&FLOW.at(&id)).await?;
     session.done(&format!("flow {flow} is deleted"))
+}
+
+/// Tells of the messages and the records of batch jobs that end with a flow.
+async fn ends_with(session: &Session, flow_id: &str) -> Result<String> {
+    let mut waiting = 0;
+    for status in ["received", "retrying", "held"] {
+        waiting += count(session, flow_id, status).await?;
+    }
+    let running = count(session, flow_id, "processing").await?;
+    let mut text = format!(
+        "; messages that wait, and would never be sent: {waiting}; messages under way, which \
+         would be broken off: {running}"
+    );
+    let query = [("flowId", flow_id.to_owned()), ("limit", "500".to_owned())];
+    let jobs = session.client.get("/batch-jobs", &query).await?;
+    for job in jobs.list("data") {
+        if matches!(job.text("status").as_str(), "queued" | "running") {
+            let number = |path| job.text(path).parse().unwrap_or(0_u64);
+            let left = number("total").saturating_sub(number("processed"));
+            text.push_str(&format!(
+                "; batch job {} is {}, and {left} of its {} records would fail",
+                job.text("id"),
+                job.text("status"),
+                job.text("total")
+            ));
+        }
+    }
+    Ok(text)
 }

@@ -45,7 +45,10 @@ record! {
 /// How a record ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
+    /// Its message was delivered.
     Succeeded,
+    /// The flow's condition was false for its message; a success, too.
+    Filtered,
     Failed {
         kind: String,
         message: String,
@@ -147,7 +150,7 @@ pub async fn set_message(
     db.run(SET_MESSAGE, &[job, &position, message]).await
 }
 
-const SUCCEEDED: &str = "UPDATE batch_record SET state = 'succeeded', payload = '' \
+const SUCCEEDED: &str = "UPDATE batch_record SET state = $3, payload = '' \
     WHERE job_id = $1 AND position = $2 AND state = 'started'";
 const FAILED: &str = "UPDATE batch_record SET state = 'failed', error_kind = $3, error_message = \
                       $4, error_field = $5 WHERE job_id = $1 AND position = $2 AND state = \
@@ -156,7 +159,14 @@ const FAILED: &str = "UPDATE batch_record SET state = 'failed', error_kind = $3,
 /// Ends a record; returns whether this call did it.
 pub async fn end(db: &mut Db, job: &BatchJobId, position: i64, end: &End) -> Result<bool, Error> {
     let ended = match end {
-        End::Succeeded => db.execute(SUCCEEDED, &[job, &position]).await?,
+        End::Succeeded => {
+            db.execute(SUCCEEDED, &[job, &position, &"succeeded"])
+                .await?
+        }
+        End::Filtered => {
+            db.execute(SUCCEEDED, &[job, &position, &"filtered"])
+                .await?
+        }
         End::Failed {
             kind,
             message,
@@ -167,6 +177,51 @@ pub async fn end(db: &mut Db, job: &BatchJobId, position: i64, end: &End) -> Res
         }
     };
     Ok(ended > 0)
+}
+
+const FAIL_REST: &str = "UPDATE batch_record SET state = 'failed', error_kind = $2, error_message \
+                         = $3 WHERE job_id = $1 AND ((state = 'started' AND message_id IS NULL) \
+                         OR (state = 'pending' AND EXISTS (SELECT 1 FROM batch_job WHERE id = $1 \
+                         AND status <> 'cancelled')))";
+
+/// Fails the records that have no message; says how many. Those that a cancelled job did not begin
+/// stay as they are.
+pub async fn fail_rest(
+    db: &mut Db,
+    job: &BatchJobId,
+    kind: &str,
+    message: &str,
+) -> Result<u64, Error> {
+    db.execute(FAIL_REST, &[job, &kind, &message]).await
+}
+
+const PAYLOAD: &str = "SELECT payload FROM batch_record WHERE job_id = $1 AND position = $2";
+
+/// Returns the JSON of a record; empty once it has succeeded.
+pub async fn payload(db: &mut Db, job: &BatchJobId, position: i64) -> Result<String, Error> {
+    let found: Option<String> = db.first(PAYLOAD, &[job, &position]).await?;
+    Ok(found.unwrap_or_default())
+}
+
+const COUNT_FILTERED: &str =
+    "SELECT COUNT(*) AS total FROM batch_record WHERE job_id = $1 AND state = 'filtered'";
+
+/// How many succeeded because the flow's condition was false for them. Records that ended under an
+/// earlier build are not counted.
+pub async fn count_filtered(db: &mut Db, job: &BatchJobId) -> Result<u32, Error> {
+    db.one(COUNT_FILTERED, &[job]).await
+}
+
+const FIRST_FAILURE: &str = "SELECT error_message FROM batch_record WHERE job_id = $1 AND state = \
+                             'failed' AND error_kind = $2 ORDER BY position LIMIT 1";
+
+/// Returns the error of the first record that failed in this way.
+pub async fn first_failure(
+    db: &mut Db,
+    job: &BatchJobId,
+    kind: &str,
+) -> Result<Option<String>, Error> {
+    db.first(FIRST_FAILURE, &[job, &kind]).await
 }
 
 const COUNT_FAILED: &str =

@@ -14,6 +14,13 @@ const RECORDS: u32 = 60;
 /// Makes a job of records that are ordered by their `k`, which is one of so many, and begins them;
 /// gives its messages in the order of the log.
 async fn begun(app: &App, keys: u32) -> Vec<Message> {
+    let records = (0..RECORDS).map(|n| format!("{{\"k\":{},\"n\":{n}}}", n % keys));
+    begun_of(app, records.collect()).await
+}
+
+/// Makes a job of these records, and begins them; gives its messages in the order of the log.
+async fn begun_of(app: &App, records: Vec<String>) -> Vec<Message> {
+    let total = saturated(records.len());
     let flow = testing::flow(app, "ordered").await;
     let plan = FlowPlan {
         flow_id: flow.id.to_string(),
@@ -35,8 +42,8 @@ async fn begun(app: &App, keys: u32) -> Vec<Message> {
         environment_id: flow.environment_id.clone(),
         flow_id: flow.id.clone(),
         status: Status::Queued,
-        total: RECORDS,
-        concurrency: RECORDS,
+        total,
+        concurrency: total,
         succeeded: 0,
         failed: 0,
         retry_of: None,
@@ -45,9 +52,6 @@ async fn begun(app: &App, keys: u32) -> Vec<Message> {
         finished_at: None,
     };
     batch_job::insert(&mut change, &job).await.unwrap();
-    let records: Vec<_> = (0..RECORDS)
-        .map(|n| format!("{{\"k\":{},\"n\":{n}}}", n % keys))
-        .collect();
     record::insert(&mut change, &job.id, 0, &records)
         .await
         .unwrap();
@@ -107,4 +111,22 @@ async fn records_of_one_ordering_key_come_into_the_log_in_their_order() {
             assert_eq!(of_key.collect::<Vec<_>>(), expected);
         }
     }
+}
+
+/// Their messages do not fit into one page of the log.
+#[tokio::test]
+async fn large_records_that_are_under_way_are_not_taken_for_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = testing::in_folder(folder.path()).await;
+    let half = usize::try_from(MessagePage::BYTES / 2).unwrap();
+    let large = |n| format!("{{\"n\":{n},\"text\":\"{}\"}}", "x".repeat(half));
+    begun_of(&app, (0..3).map(large).collect()).await;
+    assert!(drive_all(&app).await.unwrap());
+    let mut tx = app.store.read().await.unwrap();
+    let jobs = batch_job::unfinished(&mut tx).await.unwrap();
+    assert_eq!(jobs[0].failed, 0);
+    let started = record::started(&mut tx, &jobs[0].id).await.unwrap();
+    assert_eq!(started.len(), 3);
+    drop(tx);
+    app.log.close().await;
 }
