@@ -74,6 +74,16 @@ async fn gives_the_output_the_errors_and_whether_the_condition_held() {
         .expect(200);
     assert_eq!(failing["errors"][0]["field"], "order_id");
     assert_eq!(failing["errors"][0]["expression"], "source.id | required");
+
+    let wrong = json!({"sampleData": {"total": 1, "country": [], "items": 7}});
+    let failing = app.api.post(&path, &wrong).await.expect(200);
+    let fields: Vec<_> = failing["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|error| error["field"].as_str().unwrap())
+        .collect();
+    assert_eq!(fields, ["order_id", "country", "lines"]);
     assert!(target.received().is_empty());
 }
 

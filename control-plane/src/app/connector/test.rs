@@ -139,7 +139,8 @@ fn judge(
                 let why = mask.apply(&why);
                 (false, format!("{answered}, and refused the call: {why}"))
             }
-            None => (true, answered),
+            None if knows => (true, answered),
+            None => (true, format!("{answered}: {only_reached}")),
         },
         status if entry.test.statuses.contains(&status) => (true, answered),
         404 | 501 if knows => (

@@ -23,8 +23,9 @@ pub struct TestResult {
     pub matched: bool,
     /// JSON; absent when the condition was false or the mapping failed.
     pub output: Option<String>,
-    /// Why a run would end there.
-    pub failure: Option<Failure>,
+    /// Reasons why there is no output: the one that a run would end with, and those of other
+    /// fields of the mapping.
+    pub failures: Vec<Failure>,
     pub trace: Vec<TraceRecord>,
 }
 

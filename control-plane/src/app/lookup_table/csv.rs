@@ -12,18 +12,19 @@ const MAX_REPORTED: usize = 100;
 /// would cost memory.
 const MAX_FIELDS: usize = 100;
 
-/// Reads entries; the columns may stand in any order. Errors name each wrong line.
+/// Reads entries; the columns may stand in any order. Errors name each wrong line, up to the first
+/// one that cannot be taken apart.
 pub fn read(text: &str) -> Result<Vec<Entry>, Error> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if let Some((line, message)) = broken_line(text) {
-        return Err(Error::invalid(
-            "a line of the CSV is broken",
-            vec![fault(line, &message)],
-        ));
-    }
+    let broken = broken_line(text);
+    let sound = match &broken {
+        Some(broken) if broken.record == 0 => return Err(wrong(vec![broken.fault.clone()])),
+        Some(broken) => &text[..broken.record],
+        None => text,
+    };
     let mut reader = ::csv::ReaderBuilder::new()
         .flexible(true)
-        .from_reader(text.as_bytes());
+        .from_reader(sound.as_bytes());
     let header = reader
         .headers()
         .map_err(|error| Error::field("csv", error.to_string()))?
@@ -51,10 +52,16 @@ pub fn read(text: &str) -> Result<Vec<Entry>, Error> {
             break;
         }
     }
+    faults.extend(broken.map(|broken| broken.fault));
+    faults.truncate(MAX_REPORTED);
     if !faults.is_empty() {
-        return Err(Error::invalid("some lines of the CSV are wrong", faults));
+        return Err(wrong(faults));
     }
     Ok(entries)
+}
+
+fn wrong(faults: Vec<FieldError>) -> Error {
+    Error::invalid("some lines of the CSV are wrong", faults)
 }
 
 /// Writes entries with a header.
@@ -94,28 +101,45 @@ fn columns(header: &::csv::StringRecord) -> Result<(usize, usize), Error> {
     }
 }
 
-/// Returns the first line that cannot be taken apart, and why: its quoting is broken, or it has far
-/// too many fields.
-fn broken_line(text: &str) -> Option<(u64, String)> {
+/// Line that cannot be taken apart, and the lines behind it with it.
+struct BrokenLine {
+    /// Offset of the first byte of its record.
+    record: usize,
+    fault: FieldError,
+}
+
+/// Returns the first line that cannot be taken apart: its quoting is broken, or it has far too many
+/// fields.
+fn broken_line(text: &str) -> Option<BrokenLine> {
     let mut quotes = QuoteCheck::default();
     let mut fields = 1;
-    for byte in text.bytes() {
+    let mut record = 0;
+    let at = |record, line, message: String| {
+        Some(BrokenLine {
+            record,
+            fault: fault(line, &message),
+        })
+    };
+    for (offset, byte) in text.bytes().enumerate() {
         let line = quotes.line();
         if let Err(broken) = quotes.take(byte) {
-            return Some((broken.line, broken.fault.to_string()));
+            return at(record, broken.line, broken.fault.to_string());
         }
-        fields = match byte {
-            b'\n' | b'\r' if !quotes.is_quoted() => 1,
-            b',' if !quotes.is_quoted() => fields + 1,
-            _ => fields,
-        };
+        match byte {
+            b'\n' | b'\r' if !quotes.is_quoted() => {
+                fields = 1;
+                record = offset + 1;
+            }
+            b',' if !quotes.is_quoted() => fields += 1,
+            _ => {}
+        }
         if fields > MAX_FIELDS {
-            let fault = format!("has more than {MAX_FIELDS} fields, and should have 2");
-            return Some((line, fault));
+            let message = format!("has more than {MAX_FIELDS} fields, and should have 2");
+            return at(record, line, message);
         }
     }
     let broken = quotes.finish().err()?;
-    Some((broken.line, broken.fault.to_string()))
+    at(record, broken.line, broken.fault.to_string())
 }
 
 fn fault(line: u64, message: &str) -> FieldError {
@@ -234,6 +258,20 @@ mod tests {
                 "line 3: has 1 fields, and should have 2",
                 "line 4: the key is empty",
                 "line 5: has 3 fields, and should have 2",
+            ]
+        );
+        let error = read("key,value\na,b,c\nFR\nIT,\"Italy\nES,Spain\n").unwrap_err();
+        let messages: Vec<_> = error
+            .details
+            .iter()
+            .map(|detail| detail.message.as_str())
+            .collect();
+        assert_eq!(
+            messages,
+            [
+                "line 2: has 3 fields, and should have 2",
+                "line 3: has 1 fields, and should have 2",
+                "line 4: a quoted field begins here and never ends",
             ]
         );
         for wrong in ["", "name,value\na,b\n", "key\nx\n"] {

@@ -180,18 +180,31 @@ fn responses(api: &PublishedApi, version: &Version, label: &str) -> Value {
             "content": { "application/json": { "schema": schema } },
         });
         responses.insert(literal.unwrap_or("200").to_owned(), answer);
-    } else {
-        let schema = json!({
-            "type": "object",
-            "required": ["messageId", "status"],
-            "properties": { "messageId": { "type": "string" }, "status": { "type": "string" } },
-        });
-        let accepted = json!({
-            "description": "Accepted, and kept until it is done.",
-            "content": { "application/json": { "schema": schema } },
-        });
-        responses.insert("202".to_owned(), accepted);
     }
+    let schema = json!({
+        "type": "object",
+        "required": ["messageId", "status"],
+        "properties": {
+            "messageId": { "type": "string" },
+            "status": { "type": "string", "enum": ["accepted", "duplicate"] },
+        },
+    });
+    let description = match version.content.response_schema {
+        Some(_) => {
+            "The flow knows the call by its idempotency_key (status duplicate): messageId is that \
+             of the call that came first."
+        }
+        None => {
+            "Accepted, and kept until it is done; or known by the flow's idempotency_key (status \
+             duplicate), with the messageId of the call that came first."
+        }
+    };
+    let accepted = json!({
+        "description": description,
+        "content": { "application/json": { "schema": schema } },
+    });
+    // The answer of a flow may have this status, too.
+    responses.entry("202").or_insert(accepted);
     for (status, description) in errors(api, version) {
         let schema = json!({ "$ref": "#/components/schemas/Error" });
         let mut error = json!({

@@ -223,7 +223,7 @@ pub fn sample(request: wire::TestFlowRequest) -> Result<Sample, Error> {
 pub fn tested(tested: TestResult) -> wire::TestFlowResponse {
     wire::TestFlowResponse {
         output: tested.output.map(|text| wire::Json { text }),
-        errors: tested.failure.into_iter().map(failure).collect(),
+        errors: tested.failures.into_iter().map(failure).collect(),
         trace: tested.trace.into_iter().map(trace_entry).collect(),
         matched: tested.matched,
     }

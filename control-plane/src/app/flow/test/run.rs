@@ -13,12 +13,16 @@ use kanat_engine::{
 use kanat_mapping::{Effort, json};
 use kanat_model::Timestamp;
 use kanat_model::message::Failure;
+use kanat_proto::plan::v1::{FlowPlan, Mapping};
 use kanat_script::apart;
 
 use super::TestResult;
 use super::sample::{CheckedSample, StepOutput};
 use crate::app::flow::samples::Samples;
 use crate::app::{Call, adapter};
+
+/// Failures of one mapping that a test tells of beside the first one.
+const MAX_FAILURES: usize = 99;
 
 /// Why a run ends before its end.
 enum End {
@@ -46,6 +50,8 @@ struct Run<'r> {
     /// Steps that would be called, and whose outputs are not given.
     not_known: BTreeSet<String>,
     output: Option<Bytes>,
+    /// Failures of the mapping beside the one that a run would end with.
+    others: Vec<Failure>,
     /// The condition could not be evaluated.
     has_no_condition: bool,
 }
@@ -86,6 +92,7 @@ pub(super) async fn run(
         steps: "{}".to_owned(),
         not_known: BTreeSet::new(),
         output: None,
+        others: Vec::new(),
         has_no_condition: false,
         mask,
         trace,
@@ -102,7 +109,7 @@ pub(super) async fn run(
     let tested = TestResult {
         matched: true,
         output,
-        failure: None,
+        failures: run.others,
         trace: run.trace.into_records(),
     };
     match ended {
@@ -113,7 +120,7 @@ pub(super) async fn run(
         },
         Err(End::Failed(failure)) => TestResult {
             matched: !has_no_condition,
-            failure: Some(failure),
+            failures: [vec![failure], tested.failures].concat(),
             ..tested
         },
     }
@@ -343,7 +350,10 @@ impl Run<'_> {
         let begun = Instant::now();
         let mapped = match self.evaluate(Program::map).await {
             Ok(mapped) => mapped,
-            Err(failure) => return Err(self.refused_or_not_known(failure, begun)),
+            Err(failure) => {
+                self.others = self.failures_beside(&failure).await;
+                return Err(self.refused_or_not_known(failure, begun));
+            }
         };
         if self.program.plan().mapping.is_some() {
             match self.not_known_of(self.program.mapping_reads()) {
@@ -365,6 +375,28 @@ impl Run<'_> {
             }
             Err(failure) => Err(self.refused(failure, begun)),
         }
+    }
+
+    /// Evaluates each field of the mapping alone. Returns the failures beside the first one, without
+    /// those that come from a step whose output is not given.
+    async fn failures_beside(&mut self, first: &Failure) -> Vec<Failure> {
+        let mut failures = Vec::new();
+        for single in single_fields(self.program.plan()) {
+            let mapped = self
+                .evaluate(|_, input, resources| single.map(input, resources))
+                .await;
+            if self.effort.is_spent() || failures.len() == MAX_FAILURES {
+                break;
+            }
+            if let Err(failure) = mapped
+                && failure.field != first.field
+                && self.not_known_of(failure_reads(&failure)).is_none()
+            {
+                let message = self.mask.apply(&failure.message).into_owned();
+                failures.push(Failure { message, ..failure });
+            }
+        }
+        failures
     }
 
     async fn deliver(&mut self, body: Bytes) -> Result<(), End> {
@@ -468,6 +500,22 @@ impl Run<'_> {
         self.trace.refused(&failure, begun);
         End::Failed(failure)
     }
+}
+
+/// Compiles the mapping of a plan field by field.
+fn single_fields(plan: &FlowPlan) -> impl Iterator<Item = Program> {
+    let fields = plan.mapping.iter().flat_map(|mapping| &mapping.fields);
+    let target = plan.target.clone();
+    fields.filter_map(move |field| {
+        let single = FlowPlan {
+            mapping: Some(Mapping {
+                fields: vec![field.clone()],
+            }),
+            target: target.clone(),
+            ..FlowPlan::default()
+        };
+        Program::compile(single).ok()
+    })
 }
 
 fn missing() -> String {

@@ -104,7 +104,7 @@ fn has_every_version_that_serves_and_schemas_as_they_came() {
     assert_eq!(
         statuses(new),
         [
-            "200", "400", "401", "409", "413", "415", "429", "502", "504", "503"
+            "200", "202", "400", "401", "409", "413", "415", "429", "502", "504", "503"
         ]
     );
     assert_eq!(
