@@ -42,7 +42,8 @@ fn named(folder: &str, ending: &str) -> Vec<(String, PathBuf)> {
     found
 }
 
-async fn prepare(api: &Rest, target: &FakeTarget) {
+/// Makes the tables, adapters and instances that the examples name. The instances lead to `target`.
+pub(crate) async fn prepare(api: &Rest, target: &FakeTarget) {
     for (name, path) in named("lookups", ".csv") {
         let table = api
             .post("/api/v1/lookup-tables", &json!({ "name": name }))
@@ -189,6 +190,15 @@ async fn every_example_runs_as_it_says() {
                 "{name}"
             );
         }
+    }
+}
+
+#[test]
+fn editors_find_the_schema_of_every_example() {
+    let comment = "# yaml-language-server: $schema=../../schemas/flow.schema.json\n";
+    assert!(root().join("schemas/flow.schema.json").exists());
+    for (name, path) in named("flows", ".yaml") {
+        assert!(read(&path).starts_with(comment), "{name}");
     }
 }
 
