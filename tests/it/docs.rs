@@ -1,6 +1,9 @@
 //! Every page of the documentation is followed word for word: the blocks marked `sh`, in terminals
 //! of their own, print what the page shows.
 
+mod how_do_i;
+mod reference;
+
 use kanat_tests::page::Reader;
 use kanat_tests::python::Python;
 
