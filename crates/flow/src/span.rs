@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_is_the_part_that_is_wrong_and_a_fix_mends_it() {
+    fn a_span_is_the_part_that_is_wrong_and_a_fix_corrects_it() {
         let yaml = "\
 flow: größe
 sorce:

@@ -34,8 +34,8 @@ const TEXT: u64 = 6;
 const NAMES: u64 = 20;
 
 /// Budget that the evaluations for one attempt of a message share, in steps of about a nanosecond
-/// (`docs/FLOWS.md` has the prices). The evaluation that exceeds it ends with an error, and so does
-/// every one after it.
+/// (`docs/flow-reference.md` has the prices). The evaluation that exceeds it ends with an error,
+/// and so does every one after it.
 ///
 /// Each evaluation (an expression, a template or a mapping) has bounds of its own besides, which
 /// begin anew with it: nodes and elements, bytes read, and memory held. One that exceeds a bound

@@ -102,8 +102,8 @@ texts! {
         Timeout = "timeout",
         /// The target answered, and not with 2xx.
         Status = "status",
-        /// The target answered with 2xx, and refused the call by its body or by `success_when`, or the
-        /// body contradicts its content type.
+        /// The target answered with 2xx, and refused the call by its body or by `success_when`, or
+        /// the body contradicts its content type.
         TargetRefused = "target_refused",
         /// The `success_when` that judges an answer could not be evaluated; final, because the
         /// target has taken the call.

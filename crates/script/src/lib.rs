@@ -8,7 +8,7 @@
 //! - The processes are the same binary under a hidden command: [`worker`]. What runs in them is
 //!   `sandbox`.
 //!
-//! What the code is given and may return, and what bounds it, is in `docs/FLOWS.md`.
+//! What the code is given and may return, and what bounds it, is in `docs/flow-reference.md`.
 
 pub mod apart;
 mod caller;

@@ -1,5 +1,5 @@
-//! `cargo xtask commands`: writes the list of commands in docs/CLI.md from their definitions. A test
-//! of the program holds the definitions, and compares the page with them in every other run.
+//! `cargo xtask commands`: writes the list of commands in docs/CLI.md from their definitions. A
+//! test of the program holds the definitions, and compares the page with them in every other run.
 
 use anyhow::Result;
 

@@ -451,11 +451,9 @@ impl Cycle<'_> {
                     if ended == Some(CallResult::Failure) {
                         self.failed(&message);
                     }
-                    let message = format!("{message} (tried {tries} times)");
-                    let not_before = Some(Timestamp::steady().after(wait));
                     return Err(Halt::Failed {
-                        message,
-                        not_before,
+                        message: format!("{message} (tried {tries} times)"),
+                        not_before: Some(Timestamp::steady().after(wait)),
                     });
                 }
                 if wait >= SHOWN_WAIT {

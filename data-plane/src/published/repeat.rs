@@ -81,8 +81,8 @@ pub(crate) async fn answer_of_run(
     }
 }
 
-/// Answers a synchronous call that the flow knows by its own key. A 202 promises the delivery of the
-/// first message, so that a first one that was given up is an error.
+/// Answers a synchronous call that the flow knows by its own key. A 202 promises the delivery of
+/// the first message, so that a first one that was given up is an error.
 async fn answer_of_known(
     shared: &NodeContext,
     flow: &Flow,

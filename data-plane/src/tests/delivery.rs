@@ -132,7 +132,7 @@ async fn without_a_mapping_the_body_goes_out_byte_for_byte_under_its_own_type() 
 }
 
 #[tokio::test]
-async fn json_that_came_as_a_form_is_told_where_it_fails_or_is_filtered() {
+async fn json_that_came_as_a_form_is_named_where_it_fails_or_is_filtered() {
     let node = Node::start().await;
     let target = Target::start().await;
     let mut strict = flow("strict");

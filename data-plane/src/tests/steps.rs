@@ -280,7 +280,8 @@ async fn a_step_whose_answer_is_malformed_fails_and_is_tried_again() {
     let error = failed.error.as_deref().unwrap();
     assert!(
         error.starts_with(
-            "the answer 200 to step \"open\" contradicts its content type: the body is not valid JSON"
+            "the answer 200 to step \"open\" contradicts its content type: the body is not valid \
+             JSON"
         ) && error.ends_with("line 1, column 11"),
         "{error}"
     );

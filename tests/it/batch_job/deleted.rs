@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{FLOW, finished, records, start};
 
 #[tokio::test]
-async fn the_job_of_a_deleted_flow_is_told_before_and_ends_with_the_reason() {
+async fn the_job_of_a_deleted_flow_is_named_before_and_ends_with_the_reason() {
     let app = TestApp::start().await;
     let target = FakeTarget::scripted(|_, _| Reply::Hang).await;
     app.api.http_instance("erp", &target.url()).await;

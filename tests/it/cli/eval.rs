@@ -17,6 +17,8 @@ async fn a_value_is_one_line_and_a_fault_has_its_column() {
         ),
         (&["source.none", "--data", "order.json"], ""),
         (&["source"], ""),
+        (&["-5.5 % 2"], "-1.5\n"),
+        (&["-source.n", "--data", "order.json"], "-1.1\n"),
         (&["env.A", "--env", "A=1=2", "--env", "B="], "\"1=2\"\n"),
         (&["env.B", "--env", "B="], "\"\"\n"),
         (&["env.C"], ""),

@@ -328,7 +328,7 @@ async fn nothing_of_a_folder_is_kept_when_one_definition_names_what_is_missing()
     cli.file("flows/b.yaml", &missing);
     let refused = cli.run(&["flow", "apply", "flows"]).await.fails(1);
     assert!(
-        refused.contains("error: found the lookup table \"countries\""),
+        refused.contains("error: the lookup table \"countries\" does not exist"),
         "{refused}"
     );
     assert!(refused.contains("--> flows/b.yaml:"), "{refused}");

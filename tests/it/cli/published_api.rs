@@ -211,7 +211,7 @@ async fn an_api_is_published_and_called_from_the_shell() {
 }
 
 #[tokio::test]
-async fn an_api_that_no_call_reaches_is_told_of_and_not_called() {
+async fn an_api_that_no_call_reaches_is_reported_and_not_called() {
     let app = TestApp::start().await;
     app.api.deployed(&quote("quotes")).await;
     let staging = app.api.with_header("x-environment", "staging");

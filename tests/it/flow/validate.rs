@@ -79,7 +79,7 @@ mapping:
 }
 
 #[tokio::test]
-async fn every_error_has_its_end_and_what_mends_it() {
+async fn every_error_has_its_end_and_its_fix() {
     let app = TestApp::start().await;
     let yaml = "\
 flow: mended

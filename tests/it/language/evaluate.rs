@@ -66,7 +66,7 @@ async fn gives_the_value_with_its_digits_and_its_type() {
 }
 
 #[tokio::test]
-async fn tells_where_an_expression_is_wrong_and_where_it_fails() {
+async fn shows_where_an_expression_is_wrong_and_where_it_fails() {
     let app = TestApp::start().await;
     let evaluate = |body: Value| app.api.post_owned(PATH, &body);
     let wrong = evaluate(json!({"expression": "source.größe\n | upercase"}))

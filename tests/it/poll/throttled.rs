@@ -6,7 +6,7 @@ use kanat_tests::target::Reply;
 use super::{Provider, polled, polling};
 
 #[tokio::test]
-async fn a_cycle_that_waits_long_tells_why_and_until_when() {
+async fn a_cycle_that_waits_long_shows_why_and_until_when() {
     let provider = Provider::scripted(0, |_, _| {
         let retry_after = ("retry-after".to_owned(), "60".to_owned());
         Some(Reply::Answer(429, vec![retry_after], "{}".to_owned()))

@@ -249,10 +249,12 @@ fn warns_of_names_that_do_not_exist() {
     assert_eq!(
         warnings(rest),
         [
-            "line 3, column 10, adapter: the adapter \"normalize-order\" does not exist; did you mean \"normalise-order\"",
-            "line 4, column 21, target.connector: the connector instance \"erb\" does not exist; did \
-             you mean \"erp\"",
-            "line 6, column 24, mapping.a: the lookup table \"country_code\" does not exist; did you mean \"country_codes\"",
+            "line 3, column 10, adapter: the adapter \"normalize-order\" does not exist; did you \
+             mean \"normalise-order\"",
+            "line 4, column 21, target.connector: the connector instance \"erb\" does not exist; \
+             did you mean \"erp\"",
+            "line 6, column 24, mapping.a: the lookup table \"country_code\" does not exist; did \
+             you mean \"country_codes\"",
             "line 7, column 25, mapping.b: the adapter \"x\" does not exist",
         ]
     );

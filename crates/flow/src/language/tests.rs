@@ -1,3 +1,5 @@
+//! The tables of the language say what the compiler and the evaluator do.
+
 use kanat_mapping::{Effort, Expression, Root, Scope, Value};
 use kanat_model::Timestamp;
 

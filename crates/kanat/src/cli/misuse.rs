@@ -102,7 +102,7 @@ mod tests {
     use crate::cli::Cli;
 
     /// Returns what a wrong command line is answered with.
-    fn told(arguments: &str) -> String {
+    fn explain(arguments: &str) -> String {
         let mut command = Cli::command();
         let error = command
             .try_get_matches_from_mut(arguments.split(' '))
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_wrong_flag_is_answered_with_those_there_are() {
-        let told = told("kanat schedule update nightly --expression x");
+        let told = explain("kanat schedule update nightly --expression x");
         assert!(told.contains("'--expression'"), "{told}");
         assert!(
             told.contains("tip: `kanat schedule update` takes --cron, --timezone"),
@@ -123,21 +123,21 @@ mod tests {
 
     #[test]
     fn a_slip_in_a_flag_still_names_the_near_one() {
-        let told = told("kanat --env staging flow list --serach x");
+        let told = explain("kanat --env staging flow list --serach x");
         assert!(told.contains("'--search'"), "{told}");
         assert!(told.contains("`kanat flow list` takes --status"), "{told}");
     }
 
     #[test]
     fn a_wrong_subcommand_is_answered_with_those_there_are() {
-        let told = told("kanat lookup unset colours red");
+        let told = explain("kanat lookup unset colours red");
         assert!(told.contains("`kanat lookup` takes create, list"), "{told}");
         assert!(told.contains("remove"), "{told}");
     }
 
     #[test]
-    fn a_number_that_is_none_is_told_without_the_usage_of_another_command() {
-        let told = told("kanat key create tax acme --daily 60x");
+    fn a_number_that_is_none_is_refused_without_the_usage_of_another_command() {
+        let told = explain("kanat key create tax acme --daily 60x");
         assert!(
             told.starts_with("error: invalid value '60x' for '--daily <DAILY>': expected a whole"),
             "{told}"

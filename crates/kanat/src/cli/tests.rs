@@ -12,7 +12,8 @@ use super::*;
 const HEADING: &str = "## Commands\n";
 
 const INTRODUCTION: &str = "
-This part is made from the definitions of the commands by `cargo xtask commands`. `kanat COMMAND --help` explains the flags. Every
+This part is made from the definitions of the commands by `cargo xtask commands`. \
+`kanat COMMAND --help` explains the flags. Every
 command also takes `--help` and the [options of all commands](#options-of-all-commands).
 ";
 

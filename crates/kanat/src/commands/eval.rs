@@ -18,6 +18,7 @@ use crate::output;
 #[derive(clap::Args)]
 pub struct Eval {
     /// The expression, such as `source.total | decimal(2)`.
+    #[arg(allow_hyphen_values = true)]
     text: String,
     /// JSON file that is `source`; `-` is standard input [default: `source` is undefined].
     #[arg(long)]

@@ -115,7 +115,7 @@ async fn records_of_one_ordering_key_come_into_the_log_in_their_order() {
 
 /// Their messages do not fit into one page of the log.
 #[tokio::test]
-async fn large_records_that_are_under_way_are_not_taken_for_lost() {
+async fn large_records_that_run_are_not_taken_for_lost() {
     let folder = tempfile::tempdir().unwrap();
     let app = testing::in_folder(folder.path()).await;
     let half = usize::try_from(MessagePage::BYTES / 2).unwrap();

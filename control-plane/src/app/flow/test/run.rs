@@ -377,8 +377,8 @@ impl Run<'_> {
         }
     }
 
-    /// Evaluates each field of the mapping alone. Returns the failures beside the first one, without
-    /// those that come from a step whose output is not given.
+    /// Evaluates each field of the mapping alone. Returns the failures beside the first one,
+    /// without those that come from a step whose output is not given.
     async fn failures_beside(&mut self, first: &Failure) -> Vec<Failure> {
         let mut failures = Vec::new();
         for single in single_fields(self.program.plan()) {

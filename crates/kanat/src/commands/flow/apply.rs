@@ -16,8 +16,8 @@ use crate::output::Json;
 /// Arguments of `kanat flow apply`.
 #[derive(clap::Args)]
 pub struct Apply {
-    /// YAML file, or a folder of which every `.yaml` and `.yml` file is applied, those of subfolders
-    /// too, in order of their paths; `-` is standard input.
+    /// YAML file, or a folder of which every `.yaml` and `.yml` file is applied, those of
+    /// subfolders too, in order of their paths; `-` is standard input.
     path: String,
     /// Summary of the change, for the list of versions.
     #[arg(long)]

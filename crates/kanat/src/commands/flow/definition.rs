@@ -42,8 +42,8 @@ pub struct Update {
 /// hand.
 #[derive(clap::Args)]
 pub struct Validate {
-    /// YAML file, or a folder of which every `.yaml` and `.yml` file is checked, those of subfolders
-    /// too; `-` is standard input.
+    /// YAML file, or a folder of which every `.yaml` and `.yml` file is checked, those of
+    /// subfolders too; `-` is standard input.
     path: String,
     /// Fail for warnings too, such as a table that does not exist.
     #[arg(long)]
