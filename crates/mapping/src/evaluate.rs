@@ -195,7 +195,7 @@ impl Arithmetic {
         drop(held);
         arithmetic(self, &left, &right, environment.effort).map_err(|(side, error)| {
             let fault = side.of(&left, &right);
-            of_transform(error, self.sign(), fault, environment)
+            of_transform(*error, self.sign(), fault, environment)
         })
     }
 }

@@ -115,10 +115,8 @@ fn each(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<(FieldVa
         lists: place.lists + 1,
         ..place
     };
-    let filter = match members.get("where") {
-        Some(cursor) => Some(checker.condition(&cursor, inner)),
-        None => None,
-    };
+    let filter = members.get("where");
+    let filter = filter.map(|cursor| checker.condition(&cursor, inner));
     let map = checker
         .required(&members, "map")
         .and_then(|cursor| fields(checker, &cursor, inner));

@@ -31,26 +31,28 @@ for line in sys.stdin:
     print('long' if digits > 1000 else text)
 ";
 
+const WRITES: &str = "a text takes all that is written";
+
 /// Numbers of all lengths, near each other and far apart.
 fn number(random: &mut impl FnMut(u64) -> u64) -> String {
     let digits = |random: &mut dyn FnMut(u64) -> u64, count: u64| -> String {
         (0..count)
-            .map(|_| char::from(b'0' + u8::try_from(random(10)).unwrap()))
+            .map(|_| char::from(b'0' + u8::try_from(random(10)).expect("a digit")))
             .collect()
     };
-    let length = [1, 2, 3, 17, 34, 35, 60, 400][usize::try_from(random(8)).unwrap()];
+    let length = [1, 2, 3, 17, 34, 35, 60, 400][usize::try_from(random(8)).expect("an index")];
     let whole = digits(random, length);
     let whole = whole.trim_start_matches('0');
     let mut text = if random(3) == 0 { "-" } else { "" }.to_owned();
     text.push_str(if whole.is_empty() { "0" } else { whole });
     if random(2) == 0 {
-        let length = [1, 2, 5, 34, 80][usize::try_from(random(5)).unwrap()];
-        write!(text, ".{}", digits(random, length)).unwrap();
+        let length = [1, 2, 5, 34, 80][usize::try_from(random(5)).expect("an index")];
+        write!(text, ".{}", digits(random, length)).expect(WRITES);
     }
     match random(8) {
-        0 => write!(text, "e{}", random(900)).unwrap(),
-        1 => write!(text, "e-{}", random(900)).unwrap(),
-        2 => write!(text, "E+{}", random(40)).unwrap(),
+        0 => write!(text, "e{}", random(900)).expect(WRITES),
+        1 => write!(text, "e-{}", random(900)).expect(WRITES),
+        2 => write!(text, "E+{}", random(40)).expect(WRITES),
         _ => {}
     }
     text
@@ -101,12 +103,13 @@ fn of_python(pairs: &[String]) -> Option<Vec<String>> {
         Err(error) if error.kind() == ErrorKind::NotFound => return None,
         started => started.expect("python3 runs"),
     };
-    let mut input = python.stdin.take().unwrap();
+    let mut input = python.stdin.take().expect("it is piped");
     let text = pairs.join("\n");
     let writer = std::thread::spawn(move || input.write_all(text.as_bytes()));
-    let output = python.wait_with_output().unwrap();
-    writer.join().unwrap().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let output = python.wait_with_output().expect("python3 ends");
+    let written = writer.join().expect("the writer does not panic");
+    written.expect("python3 reads");
+    let text = String::from_utf8(output.stdout).expect("the output is text");
     let lines: Vec<_> = text.lines().map(str::to_owned).collect();
     assert_eq!(lines.len(), pairs.len());
     Some(lines)

@@ -152,7 +152,7 @@ fn message(expression: &str, ones: usize) -> String {
     let source = format!("[{}]", vec!["1"; ones].join(","));
     let effort = Effort::default();
     let scope = Scope::new(source.as_bytes(), NOW, &effort);
-    let expression = Expression::parse(expression).unwrap();
+    let expression = Expression::parse(expression).expect("it is an expression");
     match expression.evaluate(&scope) {
         Ok(_) => "no error".to_owned(),
         Err(error) => error.message,

@@ -52,7 +52,7 @@ pub async fn works_on_one_message_of_a_key_at_a_time(harness: &dyn Harness) {
     assert_eq!(subject.append(third).await, AppendOutcome::Waiting);
     let head_of = async |id: &MessageId| {
         let found = subject.log.head_of_key(&tenant(), id).await;
-        found.unwrap()
+        found.expect("the log can be read")
     };
     assert_eq!(head_of(&third_id).await, Some(first.message_id.clone()));
     assert_eq!(head_of(&first.message_id).await, None);
@@ -64,7 +64,7 @@ pub async fn works_on_one_message_of_a_key_at_a_time(harness: &dyn Harness) {
     assert!(subject.claim(10, &[&flow]).await.is_empty());
     subject.deliver(&first).await;
     let claimed = subject.claim(10, &[&flow]).await;
-    assert_eq!(ids(&claimed), [second_id.clone()]);
+    assert_eq!(ids(&claimed), std::slice::from_ref(&second_id));
     assert_eq!(head_of(&third_id).await, Some(second_id));
     assert!(subject.claim(10, &[&flow]).await.is_empty());
     assert_eq!(
@@ -74,7 +74,7 @@ pub async fn works_on_one_message_of_a_key_at_a_time(harness: &dyn Harness) {
         SettleOutcome::Done
     );
     let claimed = subject.claim(10, &[&flow]).await;
-    assert_eq!(ids(&claimed), [third_id.clone()]);
+    assert_eq!(ids(&claimed), std::slice::from_ref(&third_id));
     assert_eq!(head_of(&third_id).await, None);
     subject.deliver(&claimed[0].lease).await;
     subject.lease(ordered(&flow, "a")).await;

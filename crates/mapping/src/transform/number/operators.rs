@@ -43,15 +43,15 @@ pub(crate) fn arithmetic<'s>(
     left: &Value,
     right: &Value,
     effort: &Effort,
-) -> Result<Value<'s>, (Side, EvaluationError)> {
+) -> Result<Value<'s>, (Side, Box<EvaluationError>)> {
     let operand = |side: Side| {
         let place = format!("{} of `{}`", side.name(), operator.sign());
         number(side.of(left, right), &place, operator)
-            .map_err(|message| (side, EvaluationError::mapping(message)))
+            .map_err(|message| (side, Box::new(EvaluationError::mapping(message))))
     };
     let (one, other) = (operand(Side::Left)?, operand(Side::Right)?);
-    let of_right = |message: &str| (Side::Right, EvaluationError::mapping(message));
-    charge(operator, &one, &other, effort).map_err(|error| (Side::Right, error))?;
+    let of_right = |message: &str| (Side::Right, Box::new(EvaluationError::mapping(message)));
+    charge(operator, &one, &other, effort).map_err(|error| (Side::Right, Box::new(error)))?;
     let by_zero = || of_right("a division by zero");
     let result = match operator {
         Arithmetic::Add => Decimal::sum(&[one, other]),

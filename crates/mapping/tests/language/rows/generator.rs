@@ -286,7 +286,7 @@ impl Generator {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        let bound = u64::try_from(bound).unwrap();
-        usize::try_from((self.0 >> 11) % bound).unwrap()
+        let bound = u64::try_from(bound).expect("it is a u64");
+        usize::try_from((self.0 >> 11) % bound).expect("it is below a usize")
     }
 }
