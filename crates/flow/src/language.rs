@@ -25,7 +25,7 @@ pub struct Key {
     pub kind: Kind,
     /// Sentence on its meaning.
     pub text: &'static str,
-    /// Whether the map that has it must have it.
+    /// True if the map that holds the key must have it.
     pub required: bool,
     /// Value of a definition without it.
     pub default: Option<&'static str>,
@@ -133,7 +133,7 @@ pub struct Argument {
     pub name: &'static str,
     /// `expression`, `value`, `text`, `word`, `number` or `pattern`.
     pub kind: &'static str,
-    /// Whether it may not be left out.
+    /// True if the argument may not be left out.
     pub required: bool,
     /// Sentence on its meaning.
     pub text: &'static str,
@@ -168,7 +168,7 @@ pub struct RootEntry {
     pub name: &'static str,
     /// Sentence on what it leads to.
     pub text: &'static str,
-    /// Where it is known.
+    /// Part of a flow in which the root is known.
     pub known_in: &'static str,
 }
 

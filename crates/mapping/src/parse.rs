@@ -51,7 +51,7 @@ pub(crate) struct Parser<'t> {
     nesting: usize,
     /// Lists around this place whose transforms evaluate it for each element.
     lists: usize,
-    /// Whether a text among the arguments that might be meant as an expression is reported.
+    /// True if a text among the arguments that might be meant as an expression is reported.
     warns: bool,
     /// Errors after which parsing could go on.
     pub errors: Vec<ParseError>,

@@ -11,7 +11,7 @@ pub(crate) struct Path {
     pub root: Root,
     /// Lists between this place and the one whose `item` or `index` it is.
     pub outward: usize,
-    /// Whether a plan of the mapping may find it: the items of lists within an expression are not
+    /// True if a plan of the mapping may find it: the items of lists within an expression are not
     /// known to any.
     pub is_planned: bool,
     pub segments: Vec<Segment>,

@@ -56,7 +56,7 @@ pub(crate) fn locate(anchors: &[Anchor], text: &str, offset: usize) -> Option<Po
     })
 }
 
-/// What is left of a scalar as it is written.
+/// Rest of a scalar, as it is written.
 struct Source<'w> {
     letters: Peekable<Chars<'w>>,
     at: Position,

@@ -1,4 +1,4 @@
-//! What the parser refuses, and in which words; what it notes of an expression.
+//! Tests of the parser: errors and their words, and what it notes of an expression.
 
 use super::*;
 use crate::ValueForm;

@@ -159,7 +159,8 @@ fn check_quotes(text: &str, separator: u8) -> Result<(), EvaluationError> {
     let fault =
         |line: usize, what: &str| Err(EvaluationError::mapping(format!("line {line} has {what}")));
     let mut state = State::Start;
-    let (mut line, mut opened) = (1, 1);
+    let mut line = 1;
+    let mut opened = 1;
     let bytes = text.as_bytes();
     for (index, byte) in bytes.iter().enumerate() {
         state = match (state, *byte) {

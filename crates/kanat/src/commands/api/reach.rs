@@ -1,5 +1,6 @@
-//! Whether calls reach a published API. The host of a call chooses the environment, so that an
-//! environment without an address of its own is reached by no call, unless it is the default one.
+//! Reach of published APIs: which calls come to one. The host of a call chooses the environment, so
+//! that an environment without an address of its own is reached by no call, unless it is the
+//! default one.
 
 use anyhow::Result;
 

@@ -49,7 +49,8 @@ pub(crate) fn arithmetic<'s>(
         number(side.of(left, right), &place, operator)
             .map_err(|message| (side, Box::new(EvaluationError::mapping(message))))
     };
-    let (one, other) = (operand(Side::Left)?, operand(Side::Right)?);
+    let one = operand(Side::Left)?;
+    let other = operand(Side::Right)?;
     let of_right = |message: &str| (Side::Right, Box::new(EvaluationError::mapping(message)));
     charge(operator, &one, &other, effort).map_err(|error| (Side::Right, Box::new(error)))?;
     let by_zero = || of_right("a division by zero");
@@ -93,7 +94,8 @@ fn charge(
             Decimal::columns(&[left.clone(), right.clone()]).count()
         }
     };
-    let (one, other) = (left.digit_count() as u64, right.digit_count() as u64);
+    let one = left.digit_count() as u64;
+    let other = right.digit_count() as u64;
     let long = match operator {
         Arithmetic::Add | Arithmetic::Subtract => 0,
         Arithmetic::Multiply | Arithmetic::Divide => one * other / 64,
