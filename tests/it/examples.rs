@@ -193,6 +193,31 @@ async fn every_example_runs_as_it_says() {
     }
 }
 
+#[tokio::test]
+async fn a_total_that_comes_as_text_is_compared_as_a_number() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    prepare(&app.api, &target).await;
+    let id = app
+        .api
+        .flow(&read(&examples().join("flows/order-sync.yaml")))
+        .await;
+    let tested = async |total: &str| {
+        let order = json!({ "id": "SO-1", "total": total, "customer": { "email": "a@b.example" } });
+        let path = format!("/api/v1/flows/{id}/test");
+        let sample = json!({ "sampleData": order });
+        app.api.post(&path, &sample).await.expect(200)
+    };
+    let refund = tested("-59.9").await;
+    assert_eq!(refund["output"]["is_refund"], true, "{refund}");
+    assert_eq!(refund["output"]["total"], "-59.90", "{refund}");
+    let nothing = tested("0").await;
+    assert_eq!(nothing["matched"], false, "{nothing}");
+    assert_eq!(nothing["errors"], json!([]), "{nothing}");
+    let words = tested("on request").await;
+    assert_eq!(words["errors"][0]["kind"], "mapping", "{words}");
+}
+
 #[test]
 fn editors_find_the_schema_of_every_example() {
     let comment = "# yaml-language-server: $schema=../../schemas/flow.schema.json\n";
