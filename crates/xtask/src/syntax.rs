@@ -36,7 +36,7 @@ impl ParsedFile {
         let is_test = parts.into_iter().any(|part| {
             matches!(
                 part,
-                "tests" | "tests.rs" | "contract" | "contract.rs" | "fuzz.rs"
+                "tests" | "tests.rs" | "testing.rs" | "contract" | "contract.rs" | "fuzz.rs"
             )
         });
         !is_elsewhere && !is_test

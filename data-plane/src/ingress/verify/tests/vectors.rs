@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use kanat_model::Timestamp;
 use kanat_proto::plan::v1::Verify;
 
-use super::*;
+use super::super::*;
 
 const FOX: &[u8] = b"The quick brown fox jumps over the lazy dog";
 
