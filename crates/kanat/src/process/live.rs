@@ -1,16 +1,12 @@
 //! Answers without an end of their own, such as the live stream of messages: when the service stops
 //! they end, so that the drain need not wait for their callers to go.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
-use bytes::Bytes;
+use futures::{StreamExt, stream};
 use http::{HeaderMap, HeaderValue, Response, header};
-use http_body::{Body as HttpBody, Frame, SizeHint};
-use http_body_util::BodyExt;
+use http_body::{Body as HttpBody, Frame};
+use http_body_util::{BodyExt, StreamBody};
 use kanat_net::Body;
-use kanat_net::body::BoxError;
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::CancellationToken;
 
 /// Lets `response` end at `shutdown` when it has nothing to send at that moment; what is ready is
 /// sent to its end.
@@ -20,13 +16,16 @@ pub fn end_at(shutdown: &CancellationToken, response: Response<Body>) -> Respons
         return Response::from_parts(head, body);
     }
     let trailers = is_grpc(&head.headers).then(unavailable);
-    let live = Live {
-        body,
-        shutdown: Box::pin(shutdown.clone().cancelled_owned()),
-        trailers,
-        ended: false,
-    };
-    Response::from_parts(head, live.boxed_unsync())
+    let live = Some((body, shutdown.clone(), trailers));
+    let frames = stream::unfold(live, |live| async move {
+        let (mut body, shutdown, trailers) = live?;
+        tokio::select! {
+            biased;
+            frame = body.frame() => Some((frame?, Some((body, shutdown, trailers)))),
+            () = shutdown.cancelled() => Some((Ok(Frame::trailers(trailers?)), None)),
+        }
+    });
+    Response::from_parts(head, StreamBody::new(frames.fuse()).boxed_unsync())
 }
 
 /// gRPC-Web carries its trailers in the body, where they cannot be added from outside; its callers
@@ -49,49 +48,14 @@ fn unavailable() -> HeaderMap {
     trailers
 }
 
-struct Live {
-    body: Body,
-    shutdown: Pin<Box<WaitForCancellationFutureOwned>>,
-    trailers: Option<HeaderMap>,
-    ended: bool,
-}
-
-impl HttpBody for Live {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if self.ended {
-            return Poll::Ready(None);
-        }
-        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
-            return Poll::Ready(frame);
-        }
-        if self.shutdown.as_mut().poll(cx).is_pending() {
-            return Poll::Pending;
-        }
-        self.ended = true;
-        Poll::Ready(
-            self.trailers
-                .take()
-                .map(|trailers| Ok(Frame::trailers(trailers))),
-        )
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.ended || self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use bytes::Bytes;
+    use kanat_net::body::BoxError;
+
     use super::*;
 
     /// A body that sends one piece and then waits for ever.

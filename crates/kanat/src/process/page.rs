@@ -40,20 +40,17 @@ impl Page {
         }
         let mut response = Response::new(body::full(self.0.clone()));
         let headers = response.headers_mut();
-        headers.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("text/html; charset=utf-8"),
-        );
-        headers.insert(header::VARY, HeaderValue::from_static("accept"));
-        headers.insert(
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        );
-        let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
-        headers.insert(
-            header::CONTENT_SECURITY_POLICY,
-            HeaderValue::from_static(policy),
-        );
+        for (name, value) in [
+            (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+            (header::VARY, "accept"),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (
+                header::CONTENT_SECURITY_POLICY,
+                "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+            ),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
         headers.insert(request_id::HEADER, request_id::of(request.headers()));
         Some(response)
     }
