@@ -7,6 +7,7 @@ use kanat_model::page::{ListPage, Page};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,17 +47,15 @@ pub async fn insert(db: &mut Db, adapter: &Adapter) -> Result<(), Error> {
         .map_err(Error::taken("adapter", &adapter.name))
 }
 
-const GET: &str = sql!(
-    Adapter,
-    "SELECT {COLUMNS} FROM adapter WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL"
-);
+statements! {
+    fn get(environment: &EnvironmentId, id: &AdapterId) -> Option<Adapter> =
+        "SELECT {COLUMNS} FROM adapter WHERE environment_id = $1 AND id = $2 AND deleted_at IS \
+         NULL";
 
-pub async fn get(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    id: &AdapterId,
-) -> Result<Option<Adapter>, Error> {
-    db.first(GET, &[environment, id]).await
+    /// Deletes an adapter; returns whether it existed.
+    fn delete(environment: &EnvironmentId, id: &AdapterId, at: Timestamp) -> bool =
+        "UPDATE adapter SET deleted_at = $3 WHERE environment_id = $1 AND id = $2 AND deleted_at \
+         IS NULL";
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM adapter WHERE environment_id = $1 AND \
@@ -99,17 +98,4 @@ pub async fn update(db: &mut Db, adapter: &mut Adapter) -> Result<(), Error> {
     db.run(UPDATE, &adapter.values())
         .await
         .map_err(Error::taken("adapter", &adapter.name))
-}
-
-const DELETE: &str = "UPDATE adapter SET deleted_at = $3 \
-    WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
-
-/// Deletes an adapter; returns whether it existed.
-pub async fn delete(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    id: &AdapterId,
-    at: Timestamp,
-) -> Result<bool, Error> {
-    db.changes(DELETE, &[environment, id, &at]).await
 }

@@ -5,8 +5,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::{ApiKeyId, BootId};
 
 use crate::record::record;
-use crate::sql::sql;
-use crate::{Db, Error};
+use crate::statement::statements;
 
 /// A request that was begun under a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,70 +26,37 @@ record!(AnsweredRequest {
     created_at
 });
 
-const GET: &str = sql!(
-    AnsweredRequest,
-    "SELECT {COLUMNS} FROM kept_answer WHERE key_id = $1 AND name = $2"
-);
+statements! {
+    /// Returns the request of a credential under the idempotency key `name`.
+    fn get(credential: &ApiKeyId, name: &str) -> Option<AnsweredRequest> =
+        "SELECT {COLUMNS} FROM kept_answer WHERE key_id = $1 AND name = $2";
 
-/// Returns the request of a credential under the idempotency key `name`.
-pub async fn get(
-    db: &mut Db,
-    credential: &ApiKeyId,
-    name: &str,
-) -> Result<Option<AnsweredRequest>, Error> {
-    db.first(GET, &[credential, &name]).await
-}
+    /// Notes that a control plane runs a request; what was known under the key is forgotten.
+    fn begin(
+        credential: &ApiKeyId,
+        name: &str,
+        request: &[u8; 32],
+        begun_by: &BootId,
+        at: Timestamp,
+    ) =
+        "INSERT INTO kept_answer (key_id, name, request, answer, begun_by, created_at) VALUES \
+         ($1, $2, $3, NULL, $4, $5) ON CONFLICT (key_id, name) DO UPDATE SET request = \
+         excluded.request, answer = NULL, begun_by = excluded.begun_by, created_at = \
+         excluded.created_at";
 
-const BEGIN: &str = "INSERT INTO kept_answer (key_id, name, request, answer, begun_by, created_at) \
-    VALUES ($1, $2, $3, NULL, $4, $5) ON CONFLICT (key_id, name) DO UPDATE SET \
-    request = excluded.request, answer = NULL, begun_by = excluded.begun_by, \
-    created_at = excluded.created_at";
+    /// Keeps the sealed answer, and which request it was, which may not have been known at its
+    /// begin.
+    fn answer(credential: &ApiKeyId, name: &str, request: &[u8; 32], sealed: &[u8]) =
+        "UPDATE kept_answer SET request = $3, answer = $4 WHERE key_id = $1 AND name = $2";
 
-/// Notes that a control plane runs a request; what was known under the key is forgotten.
-pub async fn begin(
-    db: &mut Db,
-    credential: &ApiKeyId,
-    name: &str,
-    request: &[u8; 32],
-    begun_by: &BootId,
-    at: Timestamp,
-) -> Result<(), Error> {
-    db.run(BEGIN, &[credential, &name, request, begun_by, &at])
-        .await
-}
+    /// Forgets the requests that have no answer, for a process that is alone with the database and
+    /// has just begun: they died with the one before.
+    fn forget_unanswered() = "DELETE FROM kept_answer WHERE answer IS NULL";
 
-const ANSWER: &str =
-    "UPDATE kept_answer SET request = $3, answer = $4 WHERE key_id = $1 AND name = $2";
+    /// Makes the key free again.
+    fn forget(credential: &ApiKeyId, name: &str) =
+        "DELETE FROM kept_answer WHERE key_id = $1 AND name = $2";
 
-/// Keeps the sealed answer, and which request it was, which may not have been known at its begin.
-pub async fn answer(
-    db: &mut Db,
-    credential: &ApiKeyId,
-    name: &str,
-    request: &[u8; 32],
-    sealed: &[u8],
-) -> Result<(), Error> {
-    db.run(ANSWER, &[credential, &name, request, &sealed]).await
-}
-
-const FORGET_UNANSWERED: &str = "DELETE FROM kept_answer WHERE answer IS NULL";
-
-/// Forgets the requests that have no answer, for a process that is alone with the database and has
-/// just begun: they died with the one before.
-pub async fn forget_unanswered(db: &mut Db) -> Result<(), Error> {
-    db.run(FORGET_UNANSWERED, &[]).await
-}
-
-const FORGET: &str = "DELETE FROM kept_answer WHERE key_id = $1 AND name = $2";
-
-/// Makes the key free again.
-pub async fn forget(db: &mut Db, credential: &ApiKeyId, name: &str) -> Result<(), Error> {
-    db.run(FORGET, &[credential, &name]).await
-}
-
-const FORGET_OLDER: &str = "DELETE FROM kept_answer WHERE created_at < $1";
-
-/// Forgets what was begun before `at`, of all accounts.
-pub async fn forget_older(db: &mut Db, at: Timestamp) -> Result<(), Error> {
-    db.run(FORGET_OLDER, &[&at]).await
+    /// Forgets what was begun before `at`, of all accounts.
+    fn forget_older(at: Timestamp) = "DELETE FROM kept_answer WHERE created_at < $1";
 }

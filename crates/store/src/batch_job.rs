@@ -12,6 +12,7 @@ use kanat_model::page::{ListPage, Page};
 use crate::column::Value;
 use crate::record::record;
 use crate::sql::sql;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,17 +44,32 @@ pub async fn insert(db: &mut Db, job: &BatchJob) -> Result<(), Error> {
     db.insert(job).await
 }
 
-const GET: &str = sql!(
-    BatchJob,
-    "SELECT {COLUMNS} FROM batch_job WHERE environment_id = $1 AND id = $2"
-);
+statements! {
+    fn get(environment: &EnvironmentId, id: &BatchJobId) -> Option<BatchJob> =
+        "SELECT {COLUMNS} FROM batch_job WHERE environment_id = $1 AND id = $2";
 
-pub async fn get(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    id: &BatchJobId,
-) -> Result<Option<BatchJob>, Error> {
-    db.first(GET, &[environment, id]).await
+    /// The jobs of all environments that have records to begin or to wait for, oldest first.
+    fn unfinished() -> Vec<BatchJob> =
+        "SELECT {COLUMNS} FROM batch_job WHERE finished_at IS NULL ORDER BY id";
+
+    /// Takes the lock of a job; returns whether records of it may begin. No other process begins
+    /// one before the transaction ends.
+    fn begin(id: &BatchJobId, now: Timestamp) -> bool =
+        "UPDATE batch_job SET status = 'running', started_at = COALESCE(started_at, $2) WHERE id \
+         = $1 AND status IN ('queued', 'running') AND finished_at IS NULL";
+
+    /// So many more records have ended.
+    fn ended(id: &BatchJobId, succeeded: u32, failed: u32) =
+        "UPDATE batch_job SET succeeded = succeeded + $2, failed = failed + $3 WHERE id = $1";
+
+    /// Cancels a job; returns whether this call did it.
+    fn cancel(id: &BatchJobId) -> bool =
+        "UPDATE batch_job SET status = 'cancelled' WHERE id = $1 AND status IN ('queued', \
+         'running')";
+
+    /// Jobs of all environments that finished before `at`, the oldest first.
+    fn finished_before(at: Timestamp, limit: u32) -> Vec<BatchJobId> =
+        "SELECT id FROM batch_job WHERE finished_at < $1 ORDER BY finished_at LIMIT $2";
 }
 
 const HOLD: &str = "UPDATE batch_job SET total = total WHERE id = $1";
@@ -85,33 +101,6 @@ pub async fn list(
     db.page(COUNT, LIST, &[environment, &flow], page).await
 }
 
-const UNFINISHED: &str = sql!(
-    BatchJob,
-    "SELECT {COLUMNS} FROM batch_job WHERE finished_at IS NULL ORDER BY id"
-);
-
-/// The jobs of all environments that have records to begin or to wait for, oldest first.
-pub async fn unfinished(db: &mut Db) -> Result<Vec<BatchJob>, Error> {
-    db.all(UNFINISHED, &[]).await
-}
-
-const BEGIN: &str = "UPDATE batch_job SET status = 'running', started_at = COALESCE(started_at, \
-                     $2) WHERE id = $1 AND status IN ('queued', 'running') AND finished_at IS NULL";
-
-/// Takes the lock of a job; returns whether records of it may begin. No other process begins one
-/// before the transaction ends.
-pub async fn begin(db: &mut Db, id: &BatchJobId, now: Timestamp) -> Result<bool, Error> {
-    db.changes(BEGIN, &[id, &now]).await
-}
-
-const ENDED: &str =
-    "UPDATE batch_job SET succeeded = succeeded + $2, failed = failed + $3 WHERE id = $1";
-
-/// So many more records have ended.
-pub async fn ended(db: &mut Db, id: &BatchJobId, succeeded: u32, failed: u32) -> Result<(), Error> {
-    db.run(ENDED, &[id, &succeeded, &failed]).await
-}
-
 const FINISH: &str = "UPDATE batch_job SET finished_at = $2, \
     status = CASE WHEN status = 'cancelled' THEN status WHEN failed > 0 THEN $3 ELSE $4 END \
     WHERE id = $1 AND finished_at IS NULL AND (status = 'cancelled' OR succeeded + failed = total)";
@@ -121,26 +110,6 @@ const FINISH: &str = "UPDATE batch_job SET finished_at = $2, \
 pub async fn finish(db: &mut Db, id: &BatchJobId, now: Timestamp) -> Result<bool, Error> {
     let values: [&dyn Value; 4] = [id, &now, &Status::finish(1), &Status::finish(0)];
     db.changes(FINISH, &values).await
-}
-
-const CANCEL: &str =
-    "UPDATE batch_job SET status = 'cancelled' WHERE id = $1 AND status IN ('queued', 'running')";
-
-/// Cancels a job; returns whether this call did it.
-pub async fn cancel(db: &mut Db, id: &BatchJobId) -> Result<bool, Error> {
-    db.changes(CANCEL, &[id]).await
-}
-
-const FINISHED_BEFORE: &str =
-    "SELECT id FROM batch_job WHERE finished_at < $1 ORDER BY finished_at LIMIT $2";
-
-/// Jobs of all environments that finished before `at`, the oldest first.
-pub async fn finished_before(
-    db: &mut Db,
-    at: Timestamp,
-    limit: u32,
-) -> Result<Vec<BatchJobId>, Error> {
-    db.all(FINISHED_BEFORE, &[&at, &limit]).await
 }
 
 const DELETE: &str = "DELETE FROM batch_job WHERE id = $1";

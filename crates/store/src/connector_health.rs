@@ -6,6 +6,7 @@ use kanat_model::page::{ListPage, Page};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 /// How an instance does.
@@ -50,14 +51,15 @@ pub async fn put(db: &mut Db, health: &ConnectorHealth) -> Result<(), Error> {
     db.run(PUT, &health.values()).await
 }
 
-const GET: &str = sql!(
-    ConnectorHealth,
-    "SELECT {COLUMNS} FROM connector_health WHERE instance_id = $1"
-);
+statements! {
+    /// How an instance does; none while nothing is known.
+    fn get(instance: &InstanceId) -> Option<ConnectorHealth> =
+        "SELECT {COLUMNS} FROM connector_health WHERE instance_id = $1";
 
-/// How an instance does; none while nothing is known.
-pub async fn get(db: &mut Db, instance: &InstanceId) -> Result<Option<ConnectorHealth>, Error> {
-    db.first(GET, &[instance]).await
+    /// Drops all but the newest changes of an instance.
+    fn keep_changes(instance: &InstanceId, newest: u32) =
+        "DELETE FROM connector_health_change WHERE instance_id = $1 AND id NOT IN (SELECT id FROM \
+         connector_health_change WHERE instance_id = $1 ORDER BY id DESC LIMIT $2)";
 }
 
 record!(HealthChange in "connector_health_change" {
@@ -90,13 +92,4 @@ pub async fn list_changes(
 ) -> Result<ListPage<HealthChange>, Error> {
     db.page(COUNT_CHANGES, LIST_CHANGES, &[instance], page)
         .await
-}
-
-const KEEP_CHANGES: &str = "DELETE FROM connector_health_change WHERE instance_id = $1 AND id NOT \
-                            IN (SELECT id FROM connector_health_change WHERE instance_id = $1 \
-                            ORDER BY id DESC LIMIT $2)";
-
-/// Drops all but the newest changes of an instance.
-pub async fn keep_changes(db: &mut Db, instance: &InstanceId, newest: u32) -> Result<(), Error> {
-    db.run(KEEP_CHANGES, &[instance, &newest]).await
 }

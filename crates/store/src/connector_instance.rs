@@ -7,6 +7,7 @@ use kanat_model::page::{ListPage, Page};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,18 +57,20 @@ pub async fn insert(db: &mut Db, instance: &ConnectorInstance) -> Result<(), Err
         .map_err(Error::taken("connector instance", &instance.name))
 }
 
-const GET: &str = sql!(
-    ConnectorInstance,
-    "SELECT {COLUMNS} FROM connector_instance WHERE environment_id = $1 AND id = $2 AND \
-     deleted_at IS NULL"
-);
+statements! {
+    fn get(environment: &EnvironmentId, id: &InstanceId) -> Option<ConnectorInstance> =
+        "SELECT {COLUMNS} FROM connector_instance WHERE environment_id = $1 AND id = $2 AND \
+         deleted_at IS NULL";
 
-pub async fn get(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    id: &InstanceId,
-) -> Result<Option<ConnectorInstance>, Error> {
-    db.first(GET, &[environment, id]).await
+    /// Ids, names and entries of all instances of the environment.
+    fn names(environment: &EnvironmentId) -> Vec<Name> =
+        "SELECT id, name, catalog_id FROM connector_instance WHERE environment_id = $1 AND \
+         deleted_at IS NULL ORDER BY name";
+
+    /// Deletes an instance; returns whether it existed.
+    fn delete(environment: &EnvironmentId, id: &InstanceId, at: Timestamp) -> bool =
+        "UPDATE connector_instance SET deleted_at = $3, revision = revision + 1 WHERE \
+         environment_id = $1 AND id = $2 AND deleted_at IS NULL";
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM connector_instance \
@@ -104,14 +107,6 @@ record!(Name {
     catalog_id
 });
 
-const NAMES: &str = "SELECT id, name, catalog_id FROM connector_instance \
-    WHERE environment_id = $1 AND deleted_at IS NULL ORDER BY name";
-
-/// Ids, names and entries of all instances of the environment.
-pub async fn names(db: &mut Db, environment: &EnvironmentId) -> Result<Vec<Name>, Error> {
-    db.all(NAMES, &[environment]).await
-}
-
 const UPDATE: &str = sql!(
     ConnectorInstance,
     "UPDATE connector_instance SET name = {name}, display_name = {display_name}, config = \
@@ -129,17 +124,4 @@ pub async fn update(db: &mut Db, instance: &mut ConnectorInstance) -> Result<(),
     Error::check_changed(done, "connector instance", &instance.id)?;
     instance.revision += 1;
     Ok(())
-}
-
-const DELETE: &str = "UPDATE connector_instance SET deleted_at = $3, revision = revision + 1 \
-    WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
-
-/// Deletes an instance; returns whether it existed.
-pub async fn delete(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    id: &InstanceId,
-    at: Timestamp,
-) -> Result<bool, Error> {
-    db.changes(DELETE, &[environment, id, &at]).await
 }

@@ -7,6 +7,7 @@ use kanat_model::page::{ListPage, Page};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,17 +38,25 @@ pub async fn insert(db: &mut Db, key: &ConsumerKey) -> Result<(), Error> {
     db.insert(key).await
 }
 
-const GET: &str = sql!(
-    ConsumerKey,
-    "SELECT {COLUMNS} FROM consumer_key WHERE api_id = $1 AND id = $2"
-);
+statements! {
+    fn get(api: &PublishedApiId, id: &ConsumerKeyId) -> Option<ConsumerKey> =
+        "SELECT {COLUMNS} FROM consumer_key WHERE api_id = $1 AND id = $2";
 
-pub async fn get(
-    db: &mut Db,
-    api: &PublishedApiId,
-    id: &ConsumerKeyId,
-) -> Result<Option<ConsumerKey>, Error> {
-    db.first(GET, &[api, id]).await
+    /// Ends the API's keys whose grace is over, and gives their ids.
+    fn end_expired(api: &PublishedApiId, now: Timestamp) -> Vec<ConsumerKeyId> =
+        "UPDATE consumer_key SET revoked_at = expires_at WHERE api_id = $1 AND expires_at <= $2 \
+         AND revoked_at IS NULL RETURNING id";
+
+    /// The APIs with keys whose grace is over and that have not ended, with their environments.
+    fn with_expired(now: Timestamp) -> Vec<(EnvironmentId, PublishedApiId)> =
+        "SELECT DISTINCT a.environment_id AS environment_id, a.id AS id FROM consumer_key k JOIN \
+         published_api a ON a.id = k.api_id WHERE k.expires_at <= $1 AND k.revoked_at IS NULL \
+         ORDER BY a.id";
+
+    /// Ends all keys of the API, and gives the ids of those that had not ended.
+    fn end_all(api: &PublishedApiId, now: Timestamp) -> Vec<ConsumerKeyId> =
+        "UPDATE consumer_key SET revoked_at = $2 WHERE api_id = $1 AND revoked_at IS NULL \
+         RETURNING id";
 }
 
 const COUNT: &str =
@@ -78,40 +87,4 @@ const UPDATE: &str = sql!(
 /// Writes limits and standing.
 pub async fn update(db: &mut Db, key: &ConsumerKey) -> Result<(), Error> {
     db.run(UPDATE, &key.values()).await
-}
-
-const END_EXPIRED: &str = "UPDATE consumer_key SET revoked_at = expires_at \
-    WHERE api_id = $1 AND expires_at <= $2 AND revoked_at IS NULL RETURNING id";
-
-/// Ends the API's keys whose grace is over, and gives their ids.
-pub async fn end_expired(
-    db: &mut Db,
-    api: &PublishedApiId,
-    now: Timestamp,
-) -> Result<Vec<ConsumerKeyId>, Error> {
-    db.all(END_EXPIRED, &[api, &now]).await
-}
-
-const WITH_EXPIRED: &str = "SELECT DISTINCT a.environment_id AS environment_id, a.id AS id FROM \
-                            consumer_key k JOIN published_api a ON a.id = k.api_id WHERE \
-                            k.expires_at <= $1 AND k.revoked_at IS NULL ORDER BY a.id";
-
-/// The APIs with keys whose grace is over and that have not ended, with their environments.
-pub async fn with_expired(
-    db: &mut Db,
-    now: Timestamp,
-) -> Result<Vec<(EnvironmentId, PublishedApiId)>, Error> {
-    db.all(WITH_EXPIRED, &[&now]).await
-}
-
-const END_ALL: &str =
-    "UPDATE consumer_key SET revoked_at = $2 WHERE api_id = $1 AND revoked_at IS NULL RETURNING id";
-
-/// Ends all keys of the API, and gives the ids of those that had not ended.
-pub async fn end_all(
-    db: &mut Db,
-    api: &PublishedApiId,
-    now: Timestamp,
-) -> Result<Vec<ConsumerKeyId>, Error> {
-    db.all(END_ALL, &[api, &now]).await
 }

@@ -6,6 +6,7 @@ use kanat_model::id::BootId;
 use sqlx::AssertSqlSafe;
 
 use crate::dialect::Dialect;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 /// Renews the lease of the control plane, which ends `duration` from now by the clock of the
@@ -47,11 +48,9 @@ pub async fn under_other_keys(db: &mut Db, key_id: &str) -> Result<u64, Error> {
     db.one(AssertSqlSafe(others), &[&key_id]).await
 }
 
-const END: &str = "DELETE FROM control_plane WHERE boot_id = $1";
-
-/// Ends the lease of the control plane at once.
-pub async fn end(db: &mut Db, own: &BootId) -> Result<(), Error> {
-    db.run(END, &[own]).await
+statements! {
+    /// Ends the lease of the control plane at once.
+    fn end(own: &BootId) = "DELETE FROM control_plane WHERE boot_id = $1";
 }
 
 /// The clock of the database's server, in milliseconds since 1970.

@@ -6,6 +6,7 @@ use kanat_model::page::{ListPage, Page};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,18 +44,10 @@ pub async fn put(db: &mut Db, schema: &EndpointSchema) -> Result<(), Error> {
     db.run(PUT, &schema.values()).await
 }
 
-const GET: &str = sql!(
-    EndpointSchema,
-    "SELECT {COLUMNS} FROM endpoint_schema WHERE instance_id = $1 AND endpoint = $2"
-);
-
-/// Returns the schema of one endpoint.
-pub async fn get(
-    db: &mut Db,
-    instance: &InstanceId,
-    endpoint: &str,
-) -> Result<Option<EndpointSchema>, Error> {
-    db.first(GET, &[instance, &endpoint]).await
+statements! {
+    /// Returns the schema of one endpoint.
+    fn get(instance: &InstanceId, endpoint: &str) -> Option<EndpointSchema> =
+        "SELECT {COLUMNS} FROM endpoint_schema WHERE instance_id = $1 AND endpoint = $2";
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM endpoint_schema WHERE instance_id = $1";

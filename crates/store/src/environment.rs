@@ -6,6 +6,7 @@ use kanat_model::page::{ListPage, Page};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,35 +41,21 @@ pub async fn insert(db: &mut Db, environment: &Environment) -> Result<(), Error>
         .map_err(Error::taken("environment", &environment.name))
 }
 
-const FIND: &str = sql!(
-    Environment,
-    "SELECT {COLUMNS} FROM environment WHERE account_id = $1 AND (id = $2 OR name = $2)"
-);
+statements! {
+    /// The account's environment of that id or name.
+    fn find(account: &AccountId, id_or_name: &str) -> Option<Environment> =
+        "SELECT {COLUMNS} FROM environment WHERE account_id = $1 AND (id = $2 OR name = $2)";
 
-/// The account's environment of that id or name.
-pub async fn find(
-    db: &mut Db,
-    account: &AccountId,
-    id_or_name: &str,
-) -> Result<Option<Environment>, Error> {
-    db.first(FIND, &[account, &id_or_name]).await
-}
+    /// The environment of requests that name none.
+    fn default(account: &AccountId) -> Option<Environment> =
+        "SELECT {COLUMNS} FROM environment WHERE account_id = $1 AND is_default = 1";
 
-const DEFAULT: &str = sql!(
-    Environment,
-    "SELECT {COLUMNS} FROM environment WHERE account_id = $1 AND is_default = 1"
-);
+    /// The environments of all accounts, oldest first: what the control plane serves to nodes.
+    fn all() -> Vec<Environment> = "SELECT {COLUMNS} FROM environment ORDER BY id";
 
-/// The environment of requests that name none.
-pub async fn default(db: &mut Db, account: &AccountId) -> Result<Option<Environment>, Error> {
-    db.first(DEFAULT, &[account]).await
-}
-
-const ALL: &str = sql!(Environment, "SELECT {COLUMNS} FROM environment ORDER BY id");
-
-/// The environments of all accounts, oldest first: what the control plane serves to nodes.
-pub async fn all(db: &mut Db) -> Result<Vec<Environment>, Error> {
-    db.all(ALL, &[]).await
+    /// Makes other changes of the environment wait for the end of this transaction.
+    fn lock(environment: &EnvironmentId) =
+        "UPDATE environment SET generation = generation WHERE id = $1";
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM environment WHERE account_id = $1";
@@ -100,11 +87,4 @@ pub async fn update(db: &mut Db, environment: &mut Environment) -> Result<(), Er
         .map_err(Error::taken("environment", &environment.name))?;
     environment.revision += 1;
     Ok(())
-}
-
-const LOCK: &str = "UPDATE environment SET generation = generation WHERE id = $1";
-
-/// Makes other changes of the environment wait for the end of this transaction.
-pub async fn lock(db: &mut Db, environment: &EnvironmentId) -> Result<(), Error> {
-    db.run(LOCK, &[environment]).await
 }

@@ -8,6 +8,7 @@ use kanat_model::page::{ListPage, Page};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,33 +81,22 @@ pub async fn insert(db: &mut Db, flow: &Flow) -> Result<(), Error> {
         .map_err(Error::taken("flow", &flow.name))
 }
 
-const GET: &str = select!("AND id = $2");
+statements! {
+    fn get(environment: &EnvironmentId, id: &FlowId) -> Option<Flow> = select!("AND id = $2");
 
-pub async fn get(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    id: &FlowId,
-) -> Result<Option<Flow>, Error> {
-    db.first(GET, &[environment, id]).await
-}
+    /// The environment's flow of that id or name.
+    fn find(environment: &EnvironmentId, id_or_name: &str) -> Option<Flow> =
+        select!("AND (id = $2 OR name = $2) ORDER BY id LIMIT 1");
 
-const FIND: &str = select!("AND (id = $2 OR name = $2) ORDER BY id LIMIT 1");
+    /// Reads the ids of the environment's paused flows, in their order.
+    fn paused(environment: &EnvironmentId) -> Vec<FlowId> =
+        "SELECT id FROM flow WHERE environment_id = $1 AND status = 'paused' AND deleted_at IS \
+         NULL ORDER BY id";
 
-/// The environment's flow of that id or name.
-pub async fn find(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    id_or_name: &str,
-) -> Result<Option<Flow>, Error> {
-    db.first(FIND, &[environment, &id_or_name]).await
-}
-
-const PAUSED: &str = "SELECT id FROM flow WHERE environment_id = $1 AND status = 'paused' AND \
-                      deleted_at IS NULL ORDER BY id";
-
-/// Reads the ids of the environment's paused flows, in their order.
-pub async fn paused(db: &mut Db, environment: &EnvironmentId) -> Result<Vec<FlowId>, Error> {
-    db.all(PAUSED, &[environment]).await
+    /// Deletes a flow; returns whether it existed.
+    fn delete(environment: &EnvironmentId, id: &FlowId, at: Timestamp) -> bool =
+        "UPDATE flow SET deleted_at = $3, revision = revision + 1 WHERE environment_id = $1 AND \
+         id = $2 AND deleted_at IS NULL";
 }
 
 const EXISTS: &str = "SELECT COUNT(*) AS total FROM flow WHERE id = $1 AND deleted_at IS NULL";
@@ -218,17 +208,4 @@ pub async fn seal(
         ],
     )
     .await
-}
-
-const DELETE: &str = "UPDATE flow SET deleted_at = $3, revision = revision + 1 \
-    WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
-
-/// Deletes a flow; returns whether it existed.
-pub async fn delete(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    id: &FlowId,
-    at: Timestamp,
-) -> Result<bool, Error> {
-    db.changes(DELETE, &[environment, id, &at]).await
 }

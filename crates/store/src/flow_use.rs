@@ -3,6 +3,7 @@
 use kanat_model::id::FlowId;
 
 use crate::record::record;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 const CLEAR: &str = "DELETE FROM flow_use WHERE flow_id = $1";
@@ -19,16 +20,20 @@ pub async fn replace(db: &mut Db, flow: &FlowId, resource_ids: &[String]) -> Res
     Ok(())
 }
 
-const USERS: &str = "SELECT flow.name AS name FROM flow_use JOIN flow ON flow.id = \
-                     flow_use.flow_id WHERE flow_use.resource_id = $1 AND flow.deleted_at IS NULL \
-                     ORDER BY flow.name LIMIT 10";
+statements! {
+    /// Returns the deployed flows that use the resource, at most 100.
+    fn definitions(resource_id: &str) -> Vec<User> =
+        "SELECT flow.id AS id, flow.name AS name, flow_version.yaml_config AS yaml_config, \
+         flow_version.sealed_config AS sealed_config FROM flow_use JOIN flow ON flow.id = \
+         flow_use.flow_id JOIN flow_version ON flow_version.flow_id = flow.id AND \
+         flow_version.version = flow.version WHERE flow_use.resource_id = $1 AND flow.deleted_at \
+         IS NULL ORDER BY flow.name LIMIT 100";
 
-const DEFINITIONS: &str = "SELECT flow.id AS id, flow.name AS name, flow_version.yaml_config AS \
-                           yaml_config, flow_version.sealed_config AS sealed_config FROM flow_use \
-                           JOIN flow ON flow.id = flow_use.flow_id JOIN flow_version ON \
-                           flow_version.flow_id = flow.id AND flow_version.version = flow.version \
-                           WHERE flow_use.resource_id = $1 AND flow.deleted_at IS NULL ORDER BY \
-                           flow.name LIMIT 100";
+    /// Names of deployed flows that use the resource, at most ten.
+    fn users(resource_id: &str) -> Vec<String> =
+        "SELECT flow.name AS name FROM flow_use JOIN flow ON flow.id = flow_use.flow_id WHERE \
+         flow_use.resource_id = $1 AND flow.deleted_at IS NULL ORDER BY flow.name LIMIT 10";
+}
 
 /// A flow that uses a resource, with its deployed definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,13 +47,3 @@ pub struct User {
 }
 
 record!(User { flow_id as "id", name, yaml_config, sealed_config });
-
-/// Returns the deployed flows that use the resource, at most 100.
-pub async fn definitions(db: &mut Db, resource_id: &str) -> Result<Vec<User>, Error> {
-    db.all(DEFINITIONS, &[&resource_id]).await
-}
-
-/// Names of deployed flows that use the resource, at most ten.
-pub async fn users(db: &mut Db, resource_id: &str) -> Result<Vec<String>, Error> {
-    db.all(USERS, &[&resource_id]).await
-}

@@ -7,6 +7,7 @@ use sqlx::any::AnyRow;
 
 use crate::record::{FromRow, RowExt, record};
 use crate::sql::sql;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,13 +35,9 @@ pub async fn insert(db: &mut Db, version: &FlowVersion) -> Result<(), Error> {
     db.insert(version).await
 }
 
-const GET: &str = sql!(
-    FlowVersion,
-    "SELECT {COLUMNS} FROM flow_version WHERE flow_id = $1 AND version = $2"
-);
-
-pub async fn get(db: &mut Db, flow: &FlowId, version: u32) -> Result<Option<FlowVersion>, Error> {
-    db.first(GET, &[flow, &version]).await
+statements! {
+    fn get(flow: &FlowId, version: u32) -> Option<FlowVersion> =
+        "SELECT {COLUMNS} FROM flow_version WHERE flow_id = $1 AND version = $2";
 }
 
 /// A version that is deployed, with what its flow says.

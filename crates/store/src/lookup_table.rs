@@ -9,6 +9,7 @@ use kanat_model::page::{ListPage, Page};
 
 use crate::record::record;
 use crate::sql::sql;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,18 +40,15 @@ pub async fn insert(db: &mut Db, table: &LookupTable) -> Result<(), Error> {
         .map_err(Error::taken("lookup table", &table.name))
 }
 
-const GET: &str = sql!(
-    LookupTable,
-    "SELECT {COLUMNS} FROM lookup_table WHERE environment_id = $1 AND id = $2 AND deleted_at IS \
-     NULL"
-);
+statements! {
+    fn get(environment: &EnvironmentId, id: &LookupTableId) -> Option<LookupTable> =
+        "SELECT {COLUMNS} FROM lookup_table WHERE environment_id = $1 AND id = $2 AND deleted_at \
+         IS NULL";
 
-pub async fn get(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    id: &LookupTableId,
-) -> Result<Option<LookupTable>, Error> {
-    db.first(GET, &[environment, id]).await
+    /// Deletes a table; returns whether it existed.
+    fn delete(environment: &EnvironmentId, id: &LookupTableId, at: Timestamp) -> bool =
+        "UPDATE lookup_table SET deleted_at = $3 WHERE environment_id = $1 AND id = $2 AND \
+         deleted_at IS NULL";
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM lookup_table WHERE environment_id = $1 AND \
@@ -85,17 +83,4 @@ pub async fn modified(
     at: Timestamp,
 ) -> Result<LookupTable, Error> {
     db.one(MODIFIED, &[id, &at, &entries]).await
-}
-
-const DELETE: &str = "UPDATE lookup_table SET deleted_at = $3 \
-    WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
-
-/// Deletes a table; returns whether it existed.
-pub async fn delete(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    id: &LookupTableId,
-    at: Timestamp,
-) -> Result<bool, Error> {
-    db.changes(DELETE, &[environment, id, &at]).await
 }

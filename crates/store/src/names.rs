@@ -4,8 +4,9 @@
 use kanat_model::id::{AdapterId, EnvironmentId, InstanceId, LookupTableId};
 use sqlx::any::AnyRow;
 
+use crate::Error;
 use crate::record::{FromRow, RowExt};
-use crate::{Db, Error};
+use crate::statement::statements;
 
 /// Something that has a name, which is unique among its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,19 +16,14 @@ pub enum NamedResource {
     Adapter(AdapterId),
 }
 
-const OF: &str = "SELECT name, 'instance' AS kind, id, catalog_id FROM connector_instance \
-    WHERE environment_id = $1 AND deleted_at IS NULL \
-    UNION ALL SELECT name, 'table' AS kind, id, '' AS catalog_id FROM lookup_table \
-    WHERE environment_id = $1 AND deleted_at IS NULL \
-    UNION ALL SELECT name, 'adapter' AS kind, id, '' AS catalog_id FROM adapter \
-    WHERE environment_id = $1 AND deleted_at IS NULL";
-
-/// All of the environment, with their names, in no order.
-pub async fn of(
-    db: &mut Db,
-    environment: &EnvironmentId,
-) -> Result<Vec<(String, NamedResource)>, Error> {
-    db.all(OF, &[environment]).await
+statements! {
+    /// All of the environment, with their names, in no order.
+    fn of(environment: &EnvironmentId) -> Vec<(String, NamedResource)> =
+        "SELECT name, 'instance' AS kind, id, catalog_id FROM connector_instance WHERE \
+         environment_id = $1 AND deleted_at IS NULL UNION ALL SELECT name, 'table' AS kind, id, '' \
+         AS catalog_id FROM lookup_table WHERE environment_id = $1 AND deleted_at IS NULL UNION \
+         ALL SELECT name, 'adapter' AS kind, id, '' AS catalog_id FROM adapter WHERE \
+         environment_id = $1 AND deleted_at IS NULL";
 }
 
 impl FromRow for NamedResource {

@@ -5,7 +5,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, InstanceId};
 
 use crate::record::record;
-use crate::sql::sql;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,29 +31,13 @@ pub async fn insert(db: &mut Db, start: &OauthStart) -> Result<(), Error> {
     db.insert(start).await
 }
 
-const TAKE: &str = sql!(
-    OauthStart,
-    "DELETE FROM oauth_start WHERE state_sha256 = $1 AND expires_at > $2 RETURNING {COLUMNS}"
-);
+statements! {
+    /// Takes the row out: nobody else gets it. None when there is none that has not expired.
+    fn take(state_sha256: &[u8; 32], now: Timestamp) -> Option<OauthStart> =
+        "DELETE FROM oauth_start WHERE state_sha256 = $1 AND expires_at > $2 RETURNING {COLUMNS}";
 
-/// Takes the row out: nobody else gets it. None when there is none that has not expired.
-pub async fn take(
-    db: &mut Db,
-    state_sha256: &[u8; 32],
-    now: Timestamp,
-) -> Result<Option<OauthStart>, Error> {
-    db.first(TAKE, &[state_sha256, &now]).await
-}
+    fn delete_expired(now: Timestamp) = "DELETE FROM oauth_start WHERE expires_at <= $1";
 
-const DELETE_EXPIRED: &str = "DELETE FROM oauth_start WHERE expires_at <= $1";
-
-pub async fn delete_expired(db: &mut Db, now: Timestamp) -> Result<(), Error> {
-    db.run(DELETE_EXPIRED, &[&now]).await
-}
-
-const DELETE_OF: &str = "DELETE FROM oauth_start WHERE instance_id = $1";
-
-/// Ends all that was started for an instance.
-pub async fn delete_of(db: &mut Db, instance: &InstanceId) -> Result<(), Error> {
-    db.run(DELETE_OF, &[instance]).await
+    /// Ends all that was started for an instance.
+    fn delete_of(instance: &InstanceId) = "DELETE FROM oauth_start WHERE instance_id = $1";
 }

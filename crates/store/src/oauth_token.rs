@@ -6,6 +6,7 @@ use kanat_model::id::{EnvironmentId, InstanceId};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,14 +71,16 @@ pub async fn put(db: &mut Db, token: &OauthToken, now: Timestamp) -> Result<(), 
     db.run(PUT, &token.values_and(&[&now])).await
 }
 
-const GET: &str = sql!(
-    OauthToken,
-    "SELECT {COLUMNS} FROM oauth_token WHERE instance_id = $1"
-);
+statements! {
+    /// Returns the tokens of an instance.
+    fn get(instance: &InstanceId) -> Option<OauthToken> =
+        "SELECT {COLUMNS} FROM oauth_token WHERE instance_id = $1";
 
-/// Returns the tokens of an instance.
-pub async fn get(db: &mut Db, instance: &InstanceId) -> Result<Option<OauthToken>, Error> {
-    db.first(GET, &[instance]).await
+    /// Makes new tokens due at once, as long as `tokens`, sealed, are what the instance holds and
+    /// asking for others has not failed; `false` when that is not so, or they are due.
+    fn expedite(instance: &InstanceId, tokens: &[u8], now: Timestamp) -> bool =
+        "UPDATE oauth_token SET refresh_at = $3 WHERE instance_id = $1 AND tokens = $2 AND \
+         refused = '' AND failures = 0 AND (refresh_at IS NULL OR refresh_at > $3)";
 }
 
 /// First time at which a refresh is due. A row under a lease counts from the end of the lease.
@@ -131,21 +134,6 @@ pub async fn claim(
         ],
     )
     .await
-}
-
-const EXPEDITE: &str = "UPDATE oauth_token SET refresh_at = $3 WHERE instance_id = $1 AND tokens \
-                        = $2 AND refused = '' AND failures = 0 AND (refresh_at IS NULL OR \
-                        refresh_at > $3)";
-
-/// Makes new tokens due at once, as long as `tokens`, sealed, are what the instance holds and
-/// asking for others has not failed; `false` when that is not so, or they are due.
-pub async fn expedite(
-    db: &mut Db,
-    instance: &InstanceId,
-    tokens: &[u8],
-    now: Timestamp,
-) -> Result<bool, Error> {
-    db.changes(EXPEDITE, &[instance, &tokens, &now]).await
 }
 
 const SETTLE: &str = sql!(

@@ -3,14 +3,12 @@
 
 use kanat_model::Timestamp;
 
-use crate::{Db, Error};
+use crate::statement::statements;
 
-const TAKE: &str = "INSERT INTO periodic_task (name, taken_for) VALUES ($1, $2) ON CONFLICT \
-                    (name) DO UPDATE SET taken_for = excluded.taken_for WHERE \
-                    periodic_task.taken_for < excluded.taken_for";
-
-/// Takes up the task for a due time; `false` when somebody has taken it up for that time or a later
-/// one.
-pub async fn take(db: &mut Db, name: &str, due: Timestamp) -> Result<bool, Error> {
-    db.changes(TAKE, &[&name, &due]).await
+statements! {
+    /// Takes up the task for a due time; `false` when somebody has taken it up for that time or a
+    /// later one.
+    fn take(name: &str, due: Timestamp) -> bool =
+        "INSERT INTO periodic_task (name, taken_for) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE \
+         SET taken_for = excluded.taken_for WHERE periodic_task.taken_for < excluded.taken_for";
 }

@@ -7,6 +7,7 @@ use kanat_model::policy::Severity;
 
 use crate::record::{Record, record};
 use crate::sql::sql;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,13 +43,9 @@ pub async fn insert(db: &mut Db, policy: &Policy) -> Result<(), Error> {
         .map_err(Error::taken("policy", &policy.name))
 }
 
-const GET: &str = sql!(
-    Policy,
-    "SELECT {COLUMNS} FROM policy WHERE account_id = $1 AND id = $2"
-);
-
-pub async fn get(db: &mut Db, account: &AccountId, id: &PolicyId) -> Result<Option<Policy>, Error> {
-    db.first(GET, &[account, id]).await
+statements! {
+    fn get(account: &AccountId, id: &PolicyId) -> Option<Policy> =
+        "SELECT {COLUMNS} FROM policy WHERE account_id = $1 AND id = $2";
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM policy WHERE account_id = $1 AND ($2 = '' OR \

@@ -8,6 +8,7 @@ use kanat_model::id::{EnvironmentId, EpochId};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
+use crate::statement::statements;
 use crate::{Db, Error, meta};
 pub use revision::Revision;
 
@@ -144,19 +145,17 @@ impl Step<'_> {
     }
 }
 
-const GET: &str = sql!(
-    PublishedResource,
-    "SELECT {COLUMNS} FROM published WHERE environment_id = $1 AND resource_id = $2 AND removed = \
-     0"
-);
+statements! {
+    /// One resource, unless it was removed.
+    fn get(environment: &EnvironmentId, resource_id: &str) -> Option<PublishedResource> =
+        "SELECT {COLUMNS} FROM published WHERE environment_id = $1 AND resource_id = $2 AND \
+         removed = 0";
 
-/// One resource, unless it was removed.
-pub async fn get(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    resource_id: &str,
-) -> Result<Option<PublishedResource>, Error> {
-    db.first(GET, &[environment, &resource_id]).await
+    /// Returns the resources that changed after `generation`, removed ones included, in the order
+    /// of the changes.
+    fn since(environment: &EnvironmentId, generation: u64) -> Vec<PublishedResource> =
+        "SELECT {COLUMNS} FROM published WHERE environment_id = $1 AND generation > $2 ORDER BY \
+         generation";
 }
 
 const ALL: &str = sql!(
@@ -177,20 +176,4 @@ pub async fn snapshot(db: &mut Db, environment: &EnvironmentId) -> Result<Option
         revision,
         resources: db.all(ALL, &[environment]).await?,
     }))
-}
-
-const SINCE: &str = sql!(
-    PublishedResource,
-    "SELECT {COLUMNS} FROM published WHERE environment_id = $1 AND generation > $2 ORDER BY \
-     generation"
-);
-
-/// Returns the resources that changed after `generation`, removed ones included, in the order of
-/// the changes.
-pub async fn since(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    generation: u64,
-) -> Result<Vec<PublishedResource>, Error> {
-    db.all(SINCE, &[environment, &generation]).await
 }

@@ -11,6 +11,7 @@ use kanat_model::published_api::{Auth, Cors, Method, OAuth2, OnTimeout, Validati
 
 use crate::record::{Record, record};
 use crate::sql::sql;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,34 +56,20 @@ pub async fn insert(db: &mut Db, api: &PublishedApi) -> Result<(), Error> {
         .map_err(Error::taken("published API", &api.name))
 }
 
-const GET: &str = sql!(
-    PublishedApi,
-    "SELECT {COLUMNS} FROM published_api WHERE environment_id = $1 AND id = $2 AND deleted_at IS \
-     NULL"
-);
+statements! {
+    fn get(environment: &EnvironmentId, id: &PublishedApiId) -> Option<PublishedApi> =
+        "SELECT {COLUMNS} FROM published_api WHERE environment_id = $1 AND id = $2 AND deleted_at \
+         IS NULL";
 
-pub async fn get(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    id: &PublishedApiId,
-) -> Result<Option<PublishedApi>, Error> {
-    db.first(GET, &[environment, id]).await
-}
+    /// The API that takes the requests of this method on paths of this shape.
+    fn by_route(environment: &EnvironmentId, method: Method, shape: &str) -> Option<PublishedApi> =
+        "SELECT {COLUMNS} FROM published_api WHERE environment_id = $1 AND method = $2 AND shape \
+         = $3 AND deleted_at IS NULL";
 
-const BY_ROUTE: &str = sql!(
-    PublishedApi,
-    "SELECT {COLUMNS} FROM published_api WHERE environment_id = $1 AND method = $2 AND shape = $3 \
-     AND deleted_at IS NULL"
-);
-
-/// The API that takes the requests of this method on paths of this shape.
-pub async fn by_route(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    method: Method,
-    shape: &str,
-) -> Result<Option<PublishedApi>, Error> {
-    db.first(BY_ROUTE, &[environment, &method, &shape]).await
+    /// Deletes an API; returns whether it existed.
+    fn delete(environment: &EnvironmentId, id: &PublishedApiId, at: Timestamp) -> bool =
+        "UPDATE published_api SET deleted_at = $3 WHERE environment_id = $1 AND id = $2 AND \
+         deleted_at IS NULL";
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM published_api WHERE environment_id = $1 AND \
@@ -122,17 +109,4 @@ pub async fn update(db: &mut Db, api: &mut PublishedApi) -> Result<(), Error> {
         .map_err(Error::taken("published API", &api.name))?;
     api.revision += 1;
     Ok(())
-}
-
-const DELETE: &str = "UPDATE published_api SET deleted_at = $3 \
-    WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
-
-/// Deletes an API; returns whether it existed.
-pub async fn delete(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    id: &PublishedApiId,
-    at: Timestamp,
-) -> Result<bool, Error> {
-    db.changes(DELETE, &[environment, id, &at]).await
 }

@@ -9,6 +9,9 @@ use crate::column::{Column, Value};
 
 /// Value that is read from a row.
 pub(crate) trait FromRow: Sized {
+    /// Names of the columns that a statement reads as `{COLUMNS}`, those of each field together.
+    const COLUMNS: &'static [&'static [&'static str]] = &[];
+
     /// Reads the value from columns by their names, or from the one at `position` where it names
     /// none.
     fn read(row: &AnyRow, position: usize) -> Result<Self, Error>;
@@ -16,10 +19,7 @@ pub(crate) trait FromRow: Sized {
 
 /// Value that has columns of its own.
 pub(crate) trait Record: FromRow {
-    /// Names of the columns, those of each field together, in the order of [`Self::values`].
-    const COLUMNS: &'static [&'static [&'static str]];
-
-    /// Returns the values of the columns.
+    /// Returns the values of [`FromRow::COLUMNS`], in their order.
     fn values(&self) -> Vec<&dyn Value>;
 
     /// Returns the values of the columns, and after them those of other ones.
@@ -48,6 +48,12 @@ macro_rules! record {
         $(default { $($absent:ident),* })?
     ) => {
         impl $crate::record::FromRow for $record {
+            const COLUMNS: &'static [&'static [&'static str]] = &[$(
+                $crate::record::record!(
+                    @names $field $(as $column)? $(: $part { $($inner $(as $of_inner)?),* })?
+                ),
+            )*];
+
             fn read(row: &sqlx::any::AnyRow, _: usize) -> Result<Self, $crate::Error> {
                 Ok(Self {
                     $($field: $crate::record::record!(
@@ -68,12 +74,6 @@ macro_rules! record {
         })?
 
         impl $crate::record::Record for $record {
-            const COLUMNS: &'static [&'static [&'static str]] = &[$(
-                $crate::record::record!(
-                    @names $field $(as $column)? $(: $part { $($inner $(as $of_inner)?),* })?
-                ),
-            )*];
-
             fn values(&self) -> Vec<&dyn $crate::column::Value> {
                 let groups: &[&[&dyn $crate::column::Value]] = &[$(
                     $crate::record::record!(

@@ -10,6 +10,7 @@ use kanat_model::{Timestamp, flow};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
+use crate::statement::statements;
 use crate::{Db, Error};
 pub use run::Run;
 
@@ -78,21 +79,12 @@ pub async fn insert(db: &mut Db, schedule: &Schedule) -> Result<(), Error> {
     db.run(INSERT, &schedule.values()).await
 }
 
-const GET: &str = select!("WHERE schedule.environment_id = $1 AND schedule.id = $2");
+statements! {
+    fn get(environment: &EnvironmentId, id: &ScheduleId) -> Option<Schedule> =
+        select!("WHERE schedule.environment_id = $1 AND schedule.id = $2");
 
-pub async fn get(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    id: &ScheduleId,
-) -> Result<Option<Schedule>, Error> {
-    db.first(GET, &[environment, id]).await
-}
-
-const OF_FLOW: &str = select!("WHERE schedule.flow_id = $1");
-
-/// The flow's schedule, if it has one.
-pub async fn of_flow(db: &mut Db, flow: &FlowId) -> Result<Option<Schedule>, Error> {
-    db.first(OF_FLOW, &[flow]).await
+    /// The flow's schedule, if it has one.
+    fn of_flow(flow: &FlowId) -> Option<Schedule> = select!("WHERE schedule.flow_id = $1");
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM schedule JOIN flow ON flow.id = \

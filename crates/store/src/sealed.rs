@@ -5,6 +5,7 @@ use kanat_model::Timestamp;
 use sqlx::AssertSqlSafe;
 
 use crate::record::record;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 /// Column of sealed values.
@@ -184,11 +185,9 @@ pub async fn replace(
     Ok(replaced > 0)
 }
 
-const FORGET_FORMER_ANSWERS: &str = "DELETE FROM answered_request";
-
-/// Forgets the kept answers of builds before schema 12, which no build of now gives again.
-pub async fn forget_former_answers(db: &mut Db) -> Result<(), Error> {
-    db.run(FORGET_FORMER_ANSWERS, &[]).await
+statements! {
+    /// Forgets the kept answers of builds before schema 12, which no build of now gives again.
+    fn forget_former_answers() = "DELETE FROM answered_request";
 }
 
 const LAST_START: &str =

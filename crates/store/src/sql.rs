@@ -5,8 +5,11 @@
 /// `{VALUES}` for the placeholders of its values, and `{name}` for the placeholder of the column
 /// `name`.
 macro_rules! sql {
-    ($record:ty, $text:expr) => {{
-        const COLUMNS: &[&[&str]] = <$record as $crate::record::Record>::COLUMNS;
+    ($record:ty, $text:expr) => {
+        $crate::sql::sql!(@ <$record as $crate::record::FromRow>::COLUMNS, $text)
+    };
+    (@ $columns:expr, $text:expr) => {{
+        const COLUMNS: &[&[&str]] = $columns;
         const LENGTH: usize = $crate::sql::Expansion::<0>::of($text, COLUMNS).length;
         const BYTES: [u8; LENGTH] = $crate::sql::Expansion::of($text, COLUMNS).bytes;
         match std::str::from_utf8(&BYTES) {

@@ -1,5 +1,39 @@
 //! Runs statements: a text, and the values of its placeholders in their order.
 
+/// Declares functions of one statement each. `fn name(a: &A, b: B) -> Answer = "text";` is a public
+/// asynchronous function of a database and these arguments, which are the values of the
+/// placeholders `$1`, `$2` and so on. `{COLUMNS}` stands for the columns of the record in the
+/// [`Answer`]. A function without an answer returns `()`.
+macro_rules! statements {
+    ($(
+        $(#[$about:meta])*
+        fn $name:ident($($argument:ident: $(&$borrowed:tt)? $($owned:ident)?),* $(,)?)
+            $(-> $answer:ty)? = $text:expr;
+    )*) => {$(
+        $(#[$about])*
+        pub async fn $name(
+            db: &mut $crate::Db,
+            $($argument: $(&$borrowed)? $($owned)?),*
+        ) -> Result<$crate::statement::statements!(@answer $($answer)?), $crate::Error> {
+            type Answer = $crate::statement::statements!(@answer $($answer)?);
+            const TEXT: &str = $crate::sql::sql!(
+                @ <Answer as $crate::statement::Answer>::COLUMNS,
+                $text
+            );
+            let values: &[&dyn $crate::column::Value] =
+                &[$($crate::statement::statements!(@value $argument $($borrowed)?)),*];
+            <Answer as $crate::statement::Answer>::of(db, TEXT, values).await
+        }
+    )*};
+    (@answer) => { () };
+    (@answer $answer:ty) => { $answer };
+    (@value $argument:ident) => { &$argument };
+    (@value $argument:ident str) => { &$argument };
+    (@value $argument:ident [u8]) => { &$argument };
+    (@value $argument:ident $borrowed:tt) => { $argument };
+}
+pub(crate) use statements;
+
 use kanat_model::page::{ListPage, Page};
 use sqlx::{AssertSqlSafe, SqlSafeStr};
 
@@ -10,6 +44,54 @@ use crate::{Db, Error, search};
 /// Rows of one statement. Statements come in this length and in length 1 only, so that both stay
 /// prepared.
 const CHUNK: usize = 100;
+
+/// Answer of a statement of [`statements`].
+pub(crate) trait Answer: Sized {
+    /// Columns that `{COLUMNS}` stands for.
+    const COLUMNS: &'static [&'static [&'static str]] = &[];
+
+    /// Runs a statement, and returns its answer.
+    async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self, Error>;
+}
+
+/// Nothing, whatever number of rows the statement writes.
+impl Answer for () {
+    async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self, Error> {
+        db.run(text, values).await
+    }
+}
+
+/// Whether the statement wrote a row.
+impl Answer for bool {
+    async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self, Error> {
+        db.changes(text, values).await
+    }
+}
+
+/// Number in the one row of the statement.
+impl Answer for u64 {
+    async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self, Error> {
+        db.one(text, values).await
+    }
+}
+
+/// First row of the statement, if there is one.
+impl<T: FromRow> Answer for Option<T> {
+    const COLUMNS: &'static [&'static [&'static str]] = T::COLUMNS;
+
+    async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self, Error> {
+        db.first(text, values).await
+    }
+}
+
+/// All rows of the statement.
+impl<T: FromRow> Answer for Vec<T> {
+    const COLUMNS: &'static [&'static [&'static str]] = T::COLUMNS;
+
+    async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self, Error> {
+        db.all(text, values).await
+    }
+}
 
 impl Db {
     /// Runs a statement, and returns the number of rows that it wrote.

@@ -4,6 +4,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
 
 use crate::record::record;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 /// A token by its hash, and the instant from which it is refused.
@@ -23,24 +24,15 @@ pub async fn insert(db: &mut Db, flow: &FlowId, token: &Former) -> Result<(), Er
         .await
 }
 
-const LIST: &str = "SELECT sha256, expires_at FROM former_webhook_token WHERE flow_id = $1 AND \
-                    expires_at > $2 ORDER BY expires_at, sha256";
+statements! {
+    /// Returns the former tokens that are still accepted at `now`.
+    fn list(flow: &FlowId, now: Timestamp) -> Vec<Former> =
+        "SELECT sha256, expires_at FROM former_webhook_token WHERE flow_id = $1 AND expires_at > \
+         $2 ORDER BY expires_at, sha256";
 
-/// Returns the former tokens that are still accepted at `now`.
-pub async fn list(db: &mut Db, flow: &FlowId, now: Timestamp) -> Result<Vec<Former>, Error> {
-    db.all(LIST, &[flow, &now]).await
-}
+    fn delete_expired(flow: &FlowId, now: Timestamp) =
+        "DELETE FROM former_webhook_token WHERE flow_id = $1 AND expires_at <= $2";
 
-const DELETE_EXPIRED: &str =
-    "DELETE FROM former_webhook_token WHERE flow_id = $1 AND expires_at <= $2";
-
-pub async fn delete_expired(db: &mut Db, flow: &FlowId, now: Timestamp) -> Result<(), Error> {
-    db.run(DELETE_EXPIRED, &[flow, &now]).await
-}
-
-const DELETE_ALL: &str = "DELETE FROM former_webhook_token WHERE flow_id = $1";
-
-/// Ends every grace period of the flow.
-pub async fn delete_all(db: &mut Db, flow: &FlowId) -> Result<(), Error> {
-    db.run(DELETE_ALL, &[flow]).await
+    /// Ends every grace period of the flow.
+    fn delete_all(flow: &FlowId) = "DELETE FROM former_webhook_token WHERE flow_id = $1";
 }

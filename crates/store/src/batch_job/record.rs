@@ -5,6 +5,7 @@ use kanat_model::page::{ListPage, Page};
 
 use crate::column::Value;
 use crate::record::record;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 /// A record that has begun and not ended.
@@ -128,26 +129,15 @@ pub async fn start_next(db: &mut Db, job: &BatchJobId, limit: u32) -> Result<u64
     db.execute(START, &[job, last]).await
 }
 
-const STARTED: &str = "SELECT position, message_id, \
-    CASE WHEN message_id IS NULL THEN payload ELSE '' END AS payload FROM batch_record \
-    WHERE job_id = $1 AND state = 'started' ORDER BY position";
+statements! {
+    /// Returns the records that have begun and not ended, by position.
+    fn started(job: &BatchJobId) -> Vec<StartedRecord> =
+        "SELECT position, message_id, CASE WHEN message_id IS NULL THEN payload ELSE '' END AS \
+         payload FROM batch_record WHERE job_id = $1 AND state = 'started' ORDER BY position";
 
-/// Returns the records that have begun and not ended, by position.
-pub async fn started(db: &mut Db, job: &BatchJobId) -> Result<Vec<StartedRecord>, Error> {
-    db.all(STARTED, &[job]).await
-}
-
-const SET_MESSAGE: &str =
-    "UPDATE batch_record SET message_id = $3 WHERE job_id = $1 AND position = $2";
-
-/// Its message is in the log.
-pub async fn set_message(
-    db: &mut Db,
-    job: &BatchJobId,
-    position: i64,
-    message: &MessageId,
-) -> Result<(), Error> {
-    db.run(SET_MESSAGE, &[job, &position, message]).await
+    /// Its message is in the log.
+    fn set_message(job: &BatchJobId, position: i64, message: &MessageId) =
+        "UPDATE batch_record SET message_id = $3 WHERE job_id = $1 AND position = $2";
 }
 
 const SUCCEEDED: &str = "UPDATE batch_record SET state = $3, payload = '' \

@@ -5,6 +5,7 @@ use kanat_model::id::{BootId, EnvironmentId, NodeId};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 /// State of a node in one environment.
@@ -57,25 +58,16 @@ pub(super) async fn all(db: &mut Db) -> Result<Vec<(NodeId, Running)>, Error> {
     db.all(ALL, &[]).await
 }
 
-const ELSEWHERE: &str = "SELECT node_id, environment_id, n.epoch, n.generation, n.set_hash, \
-                         rejected FROM node_environment n JOIN node ON node.id = n.node_id WHERE \
-                         node.control_plane <> '' AND node.control_plane <> $1 AND \
-                         node.last_seen_at > $2 ORDER BY node_id, environment_id";
+statements! {
+    /// Returns the states of nodes that are connected to other control planes than `own` and were
+    /// seen after `since`.
+    fn elsewhere(own: &BootId, since: Timestamp) -> Vec<(NodeId, Running)> =
+        "SELECT node_id, environment_id, n.epoch, n.generation, n.set_hash, rejected FROM \
+         node_environment n JOIN node ON node.id = n.node_id WHERE node.control_plane <> '' AND \
+         node.control_plane <> $1 AND node.last_seen_at > $2 ORDER BY node_id, environment_id";
 
-/// Returns the states of nodes that are connected to other control planes than `own` and were seen
-/// after `since`.
-pub(super) async fn elsewhere(
-    db: &mut Db,
-    own: &BootId,
-    since: Timestamp,
-) -> Result<Vec<(NodeId, Running)>, Error> {
-    db.all(ELSEWHERE, &[own, &since]).await
-}
-
-const DELETE_UNSEEN: &str =
-    "DELETE FROM node_environment WHERE node_id IN (SELECT id FROM node WHERE last_seen_at < $1)";
-
-/// Forgets the same of nodes that were not seen since `before`.
-pub(super) async fn delete_unseen(db: &mut Db, before: Timestamp) -> Result<(), Error> {
-    db.run(DELETE_UNSEEN, &[&before]).await
+    /// Forgets the same of nodes that were not seen since `before`.
+    fn delete_unseen(before: Timestamp) =
+        "DELETE FROM node_environment WHERE node_id IN (SELECT id FROM node WHERE last_seen_at < \
+         $1)";
 }

@@ -10,6 +10,7 @@ use kanat_plan_stream::{Hash, SetHash};
 use sqlx::any::AnyRow;
 
 use crate::record::{FromRow, RowExt};
+use crate::statement::statements;
 use crate::{Db, Error};
 
 /// The present set of an environment.
@@ -50,11 +51,10 @@ impl FromRow for Revision {
     }
 }
 
-const OF: &str = "SELECT generation, set_hash, set_hash_of FROM environment WHERE id = $1";
-
-/// The environment's; none when it does not exist.
-pub async fn of(db: &mut Db, environment: &EnvironmentId) -> Result<Option<Revision>, Error> {
-    db.first(OF, &[environment]).await
+statements! {
+    /// The environment's; none when it does not exist.
+    fn of(environment: &EnvironmentId) -> Option<Revision> =
+        "SELECT generation, set_hash, set_hash_of FROM environment WHERE id = $1";
 }
 
 const ALL: &str = "SELECT id, generation, set_hash, set_hash_of FROM environment";

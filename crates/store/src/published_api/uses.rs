@@ -3,6 +3,7 @@
 
 use kanat_model::id::{FlowId, PublishedApiId};
 
+use crate::statement::statements;
 use crate::{Db, Error};
 
 const CLEAR: &str = "DELETE FROM published_api_use WHERE api_id = $1";
@@ -22,22 +23,17 @@ pub async fn replace(
     Ok(())
 }
 
-const USERS: &str = "SELECT published_api.name AS name FROM published_api_use JOIN published_api \
-                     ON published_api.id = published_api_use.api_id WHERE \
-                     published_api_use.resource_id = $1 AND published_api.deleted_at IS NULL \
-                     ORDER BY published_api.name LIMIT 10";
+statements! {
+    /// Names of APIs whose answers name the resource, at most ten.
+    fn users(resource_id: &str) -> Vec<String> =
+        "SELECT published_api.name AS name FROM published_api_use JOIN published_api ON \
+         published_api.id = published_api_use.api_id WHERE published_api_use.resource_id = $1 AND \
+         published_api.deleted_at IS NULL ORDER BY published_api.name LIMIT 10";
 
-/// Names of APIs whose answers name the resource, at most ten.
-pub async fn users(db: &mut Db, resource_id: &str) -> Result<Vec<String>, Error> {
-    db.all(USERS, &[&resource_id]).await
-}
-
-const CALLERS: &str = "SELECT DISTINCT published_api.name AS name FROM published_api_version \
-    JOIN published_api ON published_api.id = published_api_version.api_id \
-    WHERE published_api_version.flow_id = $1 AND published_api_version.status <> 'retired' \
-    AND published_api.deleted_at IS NULL ORDER BY published_api.name LIMIT 10";
-
-/// Names of APIs that call the flow in a version that serves, at most ten.
-pub async fn callers(db: &mut Db, flow: &FlowId) -> Result<Vec<String>, Error> {
-    db.all(CALLERS, &[flow]).await
+    /// Names of APIs that call the flow in a version that serves, at most ten.
+    fn callers(flow: &FlowId) -> Vec<String> =
+        "SELECT DISTINCT published_api.name AS name FROM published_api_version JOIN published_api \
+         ON published_api.id = published_api_version.api_id WHERE published_api_version.flow_id = \
+         $1 AND published_api_version.status <> 'retired' AND published_api.deleted_at IS NULL \
+         ORDER BY published_api.name LIMIT 10";
 }

@@ -6,6 +6,7 @@ use kanat_model::published_api::{VersionStatus, version_label};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 /// Input, flow and answer of a version of an API.
@@ -56,23 +57,21 @@ pub async fn insert(db: &mut Db, api: &PublishedApiId, version: &Version) -> Res
         .map_err(Error::taken("version", &version_label(version.number)))
 }
 
-const LIST: &str = "SELECT published_api_version.number AS number, published_api_version.status \
-                    AS status, published_api_version.flow_id AS flow_id, flow.name AS flow_name, \
-                    published_api_version.request_schema AS request_schema, \
-                    published_api_version.response_schema AS response_schema, \
-                    published_api_version.response_mapping AS response_mapping, \
-                    published_api_version.response_status AS response_status, \
-                    published_api_version.response_headers AS response_headers, \
-                    published_api_version.sunset_at AS sunset_at, \
-                    published_api_version.created_at AS created_at, \
-                    published_api_version.deprecated_at AS deprecated_at, \
-                    published_api_version.retired_at AS retired_at FROM published_api_version \
-                    JOIN flow ON flow.id = published_api_version.flow_id WHERE \
-                    published_api_version.api_id = $1 ORDER BY published_api_version.number DESC";
-
-/// All versions of the API, highest number first.
-pub async fn list(db: &mut Db, api: &PublishedApiId) -> Result<Vec<Version>, Error> {
-    db.all(LIST, &[api]).await
+statements! {
+    /// All versions of the API, highest number first.
+    fn list(api: &PublishedApiId) -> Vec<Version> =
+        "SELECT published_api_version.number AS number, published_api_version.status AS status, \
+         published_api_version.flow_id AS flow_id, flow.name AS flow_name, \
+         published_api_version.request_schema AS request_schema, \
+         published_api_version.response_schema AS response_schema, \
+         published_api_version.response_mapping AS response_mapping, \
+         published_api_version.response_status AS response_status, \
+         published_api_version.response_headers AS response_headers, \
+         published_api_version.sunset_at AS sunset_at, published_api_version.created_at AS \
+         created_at, published_api_version.deprecated_at AS deprecated_at, \
+         published_api_version.retired_at AS retired_at FROM published_api_version JOIN flow ON \
+         flow.id = published_api_version.flow_id WHERE published_api_version.api_id = $1 ORDER BY \
+         published_api_version.number DESC";
 }
 
 const UPDATE: &str = sql!(

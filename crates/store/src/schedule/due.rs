@@ -6,6 +6,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::{EnvironmentId, ScheduleId};
 
 use crate::record::record;
+use crate::statement::statements;
 use crate::{Db, Error};
 
 /// A schedule that is due.
@@ -17,21 +18,14 @@ pub struct DueSchedule {
 
 record!(DueSchedule { id, environment_id });
 
-/// The outer conditions are looked at again when another process has claimed a row in between.
-const CLAIM: &str = "UPDATE schedule SET claimed_until = $2 WHERE claimed_until <= $1 AND \
-                     next_run_at <= $1 AND id IN ( SELECT schedule.id FROM schedule JOIN flow ON \
-                     flow.id = schedule.flow_id WHERE next_run_at <= $1 AND claimed_until <= $1 \
-                     AND flow.status = 'active' AND flow.deleted_at IS NULL ORDER BY next_run_at \
-                     LIMIT $3) RETURNING id, environment_id";
-
-/// Takes up to `limit` schedules that are due, those of active flows only, until `until`.
-pub async fn claim(
-    db: &mut Db,
-    now: Timestamp,
-    until: Timestamp,
-    limit: u32,
-) -> Result<Vec<DueSchedule>, Error> {
-    db.all(CLAIM, &[&now, &until, &limit]).await
+statements! {
+    /// Takes up to `limit` schedules that are due, those of active flows only, until `until`. The
+    /// outer conditions are checked again when another process has claimed a row in between.
+    fn claim(now: Timestamp, until: Timestamp, limit: u32) -> Vec<DueSchedule> =
+        "UPDATE schedule SET claimed_until = $2 WHERE claimed_until <= $1 AND next_run_at <= $1 \
+         AND id IN ( SELECT schedule.id FROM schedule JOIN flow ON flow.id = schedule.flow_id \
+         WHERE next_run_at <= $1 AND claimed_until <= $1 AND flow.status = 'active' AND \
+         flow.deleted_at IS NULL ORDER BY next_run_at LIMIT $3) RETURNING id, environment_id";
 }
 
 /// First time at which a run is due. A claimed schedule that is still due counts from the end of

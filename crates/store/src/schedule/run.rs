@@ -7,6 +7,7 @@ use sqlx::any::AnyRow;
 
 use super::{Schedule, select};
 use crate::record::{Field, RowExt};
+use crate::statement::statements;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,18 +32,16 @@ impl Field for Option<Run> {
     }
 }
 
-const RECORD: &str = "UPDATE schedule SET last_run_at = $2, last_message_id = $3, last_run_status \
-                      = 'running' WHERE id = $1 AND (last_run_at IS NULL OR last_run_at <= $2) \
-                      AND (last_message_id IS NULL OR last_message_id <> $3)";
+statements! {
+    /// Notes a run that has begun, unless a later one was noted, or this one.
+    fn record(id: &ScheduleId, at: Timestamp, message: &MessageId) =
+        "UPDATE schedule SET last_run_at = $2, last_message_id = $3, last_run_status = 'running' \
+         WHERE id = $1 AND (last_run_at IS NULL OR last_run_at <= $2) AND (last_message_id IS NULL \
+         OR last_message_id <> $3)";
 
-/// Notes a run that has begun, unless a later one was noted, or this one.
-pub async fn record(
-    db: &mut Db,
-    id: &ScheduleId,
-    at: Timestamp,
-    message: &MessageId,
-) -> Result<(), Error> {
-    db.run(RECORD, &[id, &at, message]).await
+    /// Notes how a run ended, if it is still the last one.
+    fn end(id: &ScheduleId, message: &MessageId, status: RunStatus) =
+        "UPDATE schedule SET last_run_status = $3 WHERE id = $1 AND last_message_id = $2";
 }
 
 const RUNNING: &str = select!(
@@ -57,16 +56,4 @@ pub async fn running(
     limit: u32,
 ) -> Result<Vec<Schedule>, Error> {
     db.all(RUNNING, &[&after.0, after.1, &limit]).await
-}
-
-const END: &str = "UPDATE schedule SET last_run_status = $3 WHERE id = $1 AND last_message_id = $2";
-
-/// Notes how a run ended, if it is still the last one.
-pub async fn end(
-    db: &mut Db,
-    id: &ScheduleId,
-    message: &MessageId,
-    status: RunStatus,
-) -> Result<(), Error> {
-    db.run(END, &[id, message, &status]).await
 }
