@@ -34,7 +34,7 @@ use std::sync::Arc;
 use kanat_auth::{Role, Sealer};
 use kanat_message_log::{MessageLog, Tenant};
 use kanat_model::id::{AccountId, ApiKeyId, EnvironmentId};
-use kanat_model::{Code, Error, Timestamp};
+use kanat_model::{Code, Error, Result, Timestamp};
 use kanat_net::outbound;
 use kanat_store::{Db, Store, done_call};
 use tokio::sync::Notify;
@@ -88,7 +88,7 @@ pub struct Caller {
 
 impl Caller {
     /// Errors when the key is bound to an environment: the call is about the whole account.
-    pub fn refuse_if_bound(&self) -> Result<(), Error> {
+    pub fn refuse_if_bound(&self) -> Result<()> {
         match self.bound_to {
             Some(_) => Err(beyond_binding()),
             None => Ok(()),
@@ -105,7 +105,7 @@ impl Caller {
 
     /// Returns what this call has made before a crash kept it from being answered: the id, or what
     /// else tells it.
-    pub async fn made_before(&self, db: &mut Db) -> Result<Option<String>, Error> {
+    pub async fn made_before(&self, db: &mut Db) -> Result<Option<String>> {
         match &self.call {
             Some(call) => {
                 Ok(done_call::made(db, call, Timestamp::now().before(kept_answer::WINDOW)).await?)
@@ -116,7 +116,7 @@ impl Caller {
 
     /// Returns whether this call has made its change of `id` before a crash kept it from being
     /// answered, and notes it otherwise, in the transaction that makes it.
-    pub async fn repeats(&self, db: &mut Db, id: impl AsRef<str>) -> Result<bool, Error> {
+    pub async fn repeats(&self, db: &mut Db, id: impl AsRef<str>) -> Result<bool> {
         if self.made_before(db).await?.is_some() {
             return Ok(true);
         }
@@ -125,7 +125,7 @@ impl Caller {
     }
 
     /// Notes what this call makes, in the transaction that makes it.
-    pub async fn note_made(&self, db: &mut Db, made: impl AsRef<str>) -> Result<(), Error> {
+    pub async fn note_made(&self, db: &mut Db, made: impl AsRef<str>) -> Result<()> {
         match &self.call {
             Some(call) => Ok(done_call::note(db, call, made.as_ref(), Timestamp::now()).await?),
             None => Ok(()),
@@ -175,7 +175,7 @@ pub struct IfMatch(pub Option<String>);
 
 impl IfMatch {
     /// Errors when what is stored is of another revision.
-    pub fn check(&self, revision: u64) -> Result<(), Error> {
+    pub fn check(&self, revision: u64) -> Result<()> {
         let Some(wanted) = &self.0 else { return Ok(()) };
         let mut wanted = wanted
             .split(',')

@@ -15,7 +15,7 @@ use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use http::{HeaderMap, Request, Response};
 use kanat_auth::{Role, key};
 use kanat_model::id::RequestId;
-use kanat_model::{Code, Error, Timestamp};
+use kanat_model::{Code, Error, Result, Timestamp};
 use kanat_net::{Pacing, Peer};
 use kanat_store::api_key::{self, ApiKey};
 use kanat_store::environment;
@@ -96,7 +96,7 @@ impl Authentication {
         path: &str,
         headers: &HeaderMap,
         peer: Option<&Peer>,
-    ) -> Result<Option<Caller>, Error> {
+    ) -> Result<Option<Caller>> {
         if self.rules.public(path).is_some() {
             return Ok(None);
         }
@@ -109,7 +109,7 @@ impl Authentication {
         Ok(Some(caller))
     }
 
-    async fn caller(&self, headers: &HeaderMap, peer: Option<&Peer>) -> Result<Caller, Error> {
+    async fn caller(&self, headers: &HeaderMap, peer: Option<&Peer>) -> Result<Caller> {
         let sha256 = key::sha256(bearer(headers)?);
         let address = peer.map(Peer::network);
         let judgement = address.and_then(|address| self.wrong_keys.begin(address));
@@ -200,7 +200,7 @@ async fn environment_of(
     db: &mut kanat_store::Db,
     key: &ApiKey,
     wanted: Option<&str>,
-) -> Result<environment::Environment, Error> {
+) -> Result<environment::Environment> {
     let bound = key.environment_id.as_ref();
     let found = match (wanted, bound) {
         (Some(wanted), _) => environment::find(db, &key.account_id, wanted).await?,
@@ -239,7 +239,7 @@ async fn note_use(app: &App, key: &ApiKey, now: Timestamp) {
     }
 }
 
-fn bearer(headers: &HeaderMap) -> Result<&str, Error> {
+fn bearer(headers: &HeaderMap) -> Result<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values
         .next()
@@ -263,7 +263,7 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Error> {
     }
 }
 
-fn text_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Error> {
+fn text_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>> {
     let Some(value) = headers.get(name) else {
         return Ok(None);
     };

@@ -16,7 +16,7 @@ use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
 use kanat_auth::Permission;
 use kanat_model::id::BootId;
-use kanat_model::{Code, Error, Timestamp};
+use kanat_model::{Code, Error, Result, Timestamp};
 use kanat_store::answered_request::{self, AnsweredRequest};
 use kanat_store::{Db, Store, control_plane, done_call};
 use parking_lot::Mutex;
@@ -124,7 +124,7 @@ impl<'a> Once<'a> {
         caller: &'a Caller,
         key: &HeaderValue,
         path: &str,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let is_visible = |text: &&str| text.bytes().all(|byte| byte.is_ascii_graphic());
         let key = key
             .to_str()
@@ -174,7 +174,7 @@ impl<'a> Once<'a> {
         });
     }
 
-    async fn begin(self, request: Request<Body>) -> Result<Begun<'a>, Error> {
+    async fn begin(self, request: Request<Body>) -> Result<Begun<'a>> {
         let (mut parts, body) = request.into_parts();
         let body = Limited::new(body, MAX_MESSAGE_BYTES)
             .collect()
@@ -194,7 +194,7 @@ impl<'a> Once<'a> {
 
     /// Begins a stream, whose fingerprint is known at its end: it is read once, by the service or,
     /// where there is an answer, here.
-    async fn begin_stream(self, request: Request<Body>) -> Result<Begun<'a>, Error> {
+    async fn begin_stream(self, request: Request<Body>) -> Result<Begun<'a>> {
         let (mut parts, body) = request.into_parts();
         self.mark(&mut parts, &[]);
         let hash = Arc::clone(&self.hash);
@@ -224,7 +224,7 @@ impl<'a> Once<'a> {
         &self,
         request: Option<&[u8; 32]>,
         longest_run: Duration,
-    ) -> Result<Option<AnsweredRequest>, Error> {
+    ) -> Result<Option<AnsweredRequest>> {
         let now = Timestamp::now();
         let mut tx = self.app.store.begin().await?;
         let found = answered_request::get(&mut tx, &self.caller.key_id, &self.key).await?;
@@ -257,12 +257,12 @@ impl<'a> Once<'a> {
 
     /// Returns whether the control plane that began a request may still run it. Builds that kept no
     /// lease may.
-    async fn may_run(&self, db: &mut Db, begun_by: &BootId) -> Result<bool, Error> {
+    async fn may_run(&self, db: &mut Db, begun_by: &BootId) -> Result<bool> {
         let is_own = begun_by == self.app.hub.boot_id();
         Ok(is_own || begun_by.as_str().is_empty() || control_plane::is_alive(db, begun_by).await?)
     }
 
-    fn open(&self, known: &AnsweredRequest) -> Result<Response<Body>, Error> {
+    fn open(&self, known: &AnsweredRequest) -> Result<Response<Body>> {
         let sealed = known.answer.as_deref().unwrap_or_default();
         let opened = self
             .app

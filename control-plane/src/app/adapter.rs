@@ -8,7 +8,7 @@ use std::time::Instant;
 use kanat_model::adapter::Kind;
 use kanat_model::id::AdapterId;
 use kanat_model::page::{ListPage, Page};
-use kanat_model::{Error, Timestamp, saturated};
+use kanat_model::{Error, Result, Timestamp, saturated};
 use kanat_plan_stream::Kind as Resource;
 use kanat_proto::plan::v1 as plan;
 use kanat_script::{Asker, CallResult, Script};
@@ -56,7 +56,7 @@ pub struct TestResult {
 }
 
 /// Makes an adapter.
-pub async fn create(call: &Call, new: NewAdapter) -> Result<ChangeResult<Adapter>, Error> {
+pub async fn create(call: &Call, new: NewAdapter) -> Result<ChangeResult<Adapter>> {
     let now = Timestamp::now();
     let made = Adapter {
         id: AdapterId::generate(),
@@ -84,7 +84,7 @@ pub async fn create(call: &Call, new: NewAdapter) -> Result<ChangeResult<Adapter
 }
 
 /// The environment's adapters, newest first.
-pub async fn list(call: &Call, filter: &Filter, page: Page) -> Result<ListPage<Adapter>, Error> {
+pub async fn list(call: &Call, filter: &Filter, page: Page) -> Result<ListPage<Adapter>> {
     if !filter.kind.is_empty() {
         check_kind(&filter.kind)?;
     }
@@ -93,16 +93,12 @@ pub async fn list(call: &Call, filter: &Filter, page: Page) -> Result<ListPage<A
 }
 
 /// One adapter.
-pub async fn get(call: &Call, id: &AdapterId) -> Result<Adapter, Error> {
+pub async fn get(call: &Call, id: &AdapterId) -> Result<Adapter> {
     call.get(id).await
 }
 
 /// Changes what the update names. What deployed flows call keeps its name and its type.
-pub async fn update(
-    call: &Call,
-    id: &AdapterId,
-    update: Update,
-) -> Result<ChangeResult<Adapter>, Error> {
+pub async fn update(call: &Call, id: &AdapterId, update: Update) -> Result<ChangeResult<Adapter>> {
     // The code is tried before the environment is locked: that takes up to its time.
     let code = match update.code {
         Some(code) => Some(check_code(call, code).await?),
@@ -139,7 +135,7 @@ pub async fn update(
 }
 
 /// Takes an adapter out of service; not while a deployed flow calls it.
-pub async fn delete(call: &Call, id: &AdapterId) -> Result<ChangeResult<()>, Error> {
+pub async fn delete(call: &Call, id: &AdapterId) -> Result<ChangeResult<()>> {
     let mut change = call.change().await?;
     let Some(found) = call.fresh_target(&mut change, id).await? else {
         return change.commit(()).await;
@@ -157,7 +153,7 @@ pub async fn delete(call: &Call, id: &AdapterId) -> Result<ChangeResult<()>, Err
 }
 
 /// Runs an adapter on an input, JSON text, as nodes do.
-pub async fn test(call: &Call, id: &AdapterId, input: &str) -> Result<TestResult, Error> {
+pub async fn test(call: &Call, id: &AdapterId, input: &str) -> Result<TestResult> {
     json::check("input", input)?;
     let found = get(call, id).await?;
     let mut session = call.app.adapters.lease(asker(&call.caller)).await;
@@ -198,7 +194,7 @@ pub fn callable(adapter: Adapter) -> kanat_script::Adapter {
     }
 }
 
-fn check_kind(text: &str) -> Result<Kind, Error> {
+fn check_kind(text: &str) -> Result<Kind> {
     Kind::parse(text).ok_or_else(|| {
         Error::field(
             "type",
@@ -208,7 +204,7 @@ fn check_kind(text: &str) -> Result<Kind, Error> {
 }
 
 /// Code that runs and defines `transform`. Errors name line and column.
-async fn check_code(call: &Call, code: String) -> Result<String, Error> {
+async fn check_code(call: &Call, code: String) -> Result<String> {
     if code.trim().is_empty() {
         return Err(Error::field("code", "must not be empty"));
     }
@@ -235,13 +231,13 @@ async fn check_code(call: &Call, code: String) -> Result<String, Error> {
     }
 }
 
-async fn refuse_users(db: &mut Db, adapter: &Adapter, what: &str) -> Result<(), Error> {
+async fn refuse_users(db: &mut Db, adapter: &Adapter, what: &str) -> Result<()> {
     let id = Resource::Adapter.resource_id(&adapter.id);
     let is_called = format!("adapter {:?} is called by", adapter.name);
     users::refuse(db, &id, &is_called, &format!("; {what}")).await
 }
 
-async fn publish(change: &mut Change<'_>, adapter: &Adapter) -> Result<(), Error> {
+async fn publish(change: &mut Change<'_>, adapter: &Adapter) -> Result<()> {
     let body = plan::Adapter {
         id: adapter.id.to_string(),
         name: adapter.name.clone(),

@@ -3,7 +3,7 @@
 use kanat_auth::{Role, key};
 use kanat_model::id::ApiKeyId;
 use kanat_model::page::{ListPage, Page};
-use kanat_model::{Code, Error, Secret, Timestamp};
+use kanat_model::{Code, Error, Result, Secret, Timestamp};
 use kanat_store::api_key::{self, ApiKey};
 use kanat_store::environment;
 
@@ -23,10 +23,7 @@ pub struct NewApiKey {
 
 /// Makes a key; its text is nowhere else. Without it where this very call made the key before a
 /// crash.
-pub async fn create(
-    call: &Call,
-    new: NewApiKey,
-) -> Result<(ApiKey, Option<Secret<String>>), Error> {
+pub async fn create(call: &Call, new: NewApiKey) -> Result<(ApiKey, Option<Secret<String>>)> {
     let name = name::check("name", &new.name)?;
     let role = role(&call.caller, new.role.as_deref())?;
     let now = Timestamp::now();
@@ -84,13 +81,13 @@ pub async fn create(
 }
 
 /// The account's keys, newest first.
-pub async fn list(call: &Call, page: Page) -> Result<ListPage<ApiKey>, Error> {
+pub async fn list(call: &Call, page: Page) -> Result<ListPage<ApiKey>> {
     let mut tx = call.read().await?;
     Ok(api_key::list(&mut tx, &call.caller.account_id, page).await?)
 }
 
 /// Revokes a key at once. The last key that opens the whole account stays.
-pub async fn delete(call: &Call, id: &ApiKeyId) -> Result<(), Error> {
+pub async fn delete(call: &Call, id: &ApiKeyId) -> Result<()> {
     let now = Timestamp::now();
     let mut tx = call.write().await?;
     if call.caller.repeats(&mut tx, id).await? {
@@ -118,7 +115,7 @@ pub async fn delete(call: &Call, id: &ApiKeyId) -> Result<(), Error> {
     Ok(tx.commit().await?)
 }
 
-fn role(caller: &Caller, text: Option<&str>) -> Result<Role, Error> {
+fn role(caller: &Caller, text: Option<&str>) -> Result<Role> {
     let text = text.unwrap_or(Role::Editor.as_str());
     let role = Role::parse(text).ok_or_else(|| {
         Error::field(
@@ -136,7 +133,7 @@ fn role(caller: &Caller, text: Option<&str>) -> Result<Role, Error> {
     Ok(role)
 }
 
-fn expiry(text: &str, now: Timestamp) -> Result<Timestamp, Error> {
+fn expiry(text: &str, now: Timestamp) -> Result<Timestamp> {
     let at = Timestamp::parse(text).ok_or_else(|| {
         Error::field(
             "expiresAt",

@@ -11,7 +11,7 @@ use kanat_model::flow;
 use kanat_model::id::{BatchJobId, FlowId};
 use kanat_model::message::{ErrorKind, Failure};
 use kanat_model::page::{ListPage, Page};
-use kanat_model::{Error, Timestamp, saturated};
+use kanat_model::{Error, Result, Timestamp, saturated};
 use kanat_store::Db;
 use kanat_store::batch_job::record::{self, FailedRecord, RetryScope};
 use kanat_store::batch_job::{self, BatchJob};
@@ -35,11 +35,7 @@ const MAX_CONCURRENCY: u32 = 500;
 const USUAL_CONCURRENCY: u32 = 10;
 
 /// The environment's jobs, newest first; those of one flow when it is named.
-pub async fn list(
-    call: &Call,
-    flow: Option<&FlowId>,
-    page: Page,
-) -> Result<ListPage<BatchJob>, Error> {
+pub async fn list(call: &Call, flow: Option<&FlowId>, page: Page) -> Result<ListPage<BatchJob>> {
     let mut tx = call.read().await?;
     let found = batch_job::list(&mut tx, &call.caller.environment_id, flow, page).await?;
     // The jobs of a deleted flow are still there.
@@ -60,7 +56,7 @@ pub struct Details {
 }
 
 /// One job and how far it is.
-pub async fn get(call: &Call, id: &BatchJobId) -> Result<Details, Error> {
+pub async fn get(call: &Call, id: &BatchJobId) -> Result<Details> {
     let mut tx = call.read().await?;
     let job = call.existing(&mut tx, id).await?;
     let kind = ErrorKind::FlowDeleted;
@@ -76,18 +72,14 @@ pub async fn get(call: &Call, id: &BatchJobId) -> Result<Details, Error> {
 }
 
 /// The records that failed, in their order.
-pub async fn errors(
-    call: &Call,
-    id: &BatchJobId,
-    page: Page,
-) -> Result<ListPage<FailedRecord>, Error> {
+pub async fn errors(call: &Call, id: &BatchJobId, page: Page) -> Result<ListPage<FailedRecord>> {
     let mut tx = call.read().await?;
     call.existing(&mut tx, id).await?;
     Ok(record::failed(&mut tx, id, page).await?)
 }
 
 /// All of them as CSV.
-pub async fn errors_csv(call: &Call, id: &BatchJobId) -> Result<String, Error> {
+pub async fn errors_csv(call: &Call, id: &BatchJobId) -> Result<String> {
     let mut tx = call.read().await?;
     call.existing(&mut tx, id).await?;
     let mut rows = csv::Rows::begin()?;
@@ -107,7 +99,7 @@ pub async fn errors_csv(call: &Call, id: &BatchJobId) -> Result<String, Error> {
 }
 
 /// Makes a new job of the records that failed.
-pub async fn retry(call: &Call, id: &BatchJobId) -> Result<BatchJob, Error> {
+pub async fn retry(call: &Call, id: &BatchJobId) -> Result<BatchJob> {
     let mut tx = call.write().await?;
     if let Some(made) = call.made::<BatchJobId>(&mut tx).await? {
         return Ok(made);
@@ -157,7 +149,7 @@ pub async fn retry(call: &Call, id: &BatchJobId) -> Result<BatchJob, Error> {
 }
 
 /// Begins no more records of the job.
-pub async fn cancel(call: &Call, id: &BatchJobId) -> Result<BatchJob, Error> {
+pub async fn cancel(call: &Call, id: &BatchJobId) -> Result<BatchJob> {
     let mut tx = call.write().await?;
     let found = call.existing(&mut tx, id).await?;
     let status = found.status.cancel()?;
@@ -198,7 +190,7 @@ fn job(
     }
 }
 
-fn concurrency(asked: Option<u32>) -> Result<u32, Error> {
+fn concurrency(asked: Option<u32>) -> Result<u32> {
     match asked {
         None => Ok(USUAL_CONCURRENCY),
         Some(number @ 1..=MAX_CONCURRENCY) => Ok(number),
@@ -209,7 +201,7 @@ fn concurrency(asked: Option<u32>) -> Result<u32, Error> {
     }
 }
 
-async fn check_flow(call: &Call, db: &mut Db, id: &FlowId) -> Result<(), Error> {
+async fn check_flow(call: &Call, db: &mut Db, id: &FlowId) -> Result<()> {
     match call.existing(db, id).await?.status {
         flow::Status::Draft => Err(Error::precondition(
             "a flow that is draft cannot be run: deploy it first",

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kanat_model::Error;
+use kanat_model::{Error, Result};
 use kanat_store::{Db, Tx};
 
 use crate::app::{App, Caller, Change, IfMatch};
@@ -66,33 +66,33 @@ pub(crate) use resource;
 
 impl Call {
     /// Begins to read the store.
-    pub async fn read(&self) -> Result<Tx, Error> {
+    pub async fn read(&self) -> Result<Tx> {
         Ok(self.app.store.read().await?)
     }
 
     /// Begins a transaction that nodes hear nothing of.
-    pub async fn write(&self) -> Result<Tx, Error> {
+    pub async fn write(&self) -> Result<Tx> {
         Ok(self.app.store.begin().await?)
     }
 
     /// Begins a change of what the nodes of the caller's environment run.
-    pub async fn change(&self) -> Result<Change<'_>, Error> {
+    pub async fn change(&self) -> Result<Change<'_>> {
         Change::begin(&self.app, &self.caller.environment_id).await
     }
 
     /// Returns the resource of this id.
-    pub async fn existing<I: ResourceId>(&self, db: &mut Db, id: &I) -> Result<I::Resource, Error> {
+    pub async fn existing<I: ResourceId>(&self, db: &mut Db, id: &I) -> Result<I::Resource> {
         let found = id.find(db, &self.caller).await?;
         found.ok_or_else(|| Error::not_found(I::NOUN, id.as_ref()))
     }
 
     /// Reads the resource of this id.
-    pub async fn get<I: ResourceId>(&self, id: &I) -> Result<I::Resource, Error> {
+    pub async fn get<I: ResourceId>(&self, id: &I) -> Result<I::Resource> {
         self.existing(&mut *self.read().await?, id).await
     }
 
     /// Returns the resource that this call has made before a crash kept it from being answered.
-    pub async fn made<I: ResourceId>(&self, db: &mut Db) -> Result<Option<I::Resource>, Error> {
+    pub async fn made<I: ResourceId>(&self, db: &mut Db) -> Result<Option<I::Resource>> {
         match self.caller.made_before(db).await? {
             Some(id) => self.existing(db, &I::from(id)).await.map(Some),
             None => Ok(None),
@@ -105,7 +105,7 @@ impl Call {
         &self,
         db: &mut Db,
         id: &I,
-    ) -> Result<(I::Resource, bool), Error> {
+    ) -> Result<(I::Resource, bool)> {
         let found = self.existing(db, id).await?;
         let is_repeat = self.caller.repeats(db, id).await?;
         if !is_repeat {
@@ -120,7 +120,7 @@ impl Call {
         &self,
         db: &mut Db,
         id: &I,
-    ) -> Result<Option<I::Resource>, Error> {
+    ) -> Result<Option<I::Resource>> {
         if self.caller.repeats(db, id).await? {
             return Ok(None);
         }

@@ -5,8 +5,8 @@ use std::fmt::Display;
 use std::ops::{Deref, DerefMut};
 
 use kanat_auth::Sealer;
-use kanat_model::Error;
 use kanat_model::id::EnvironmentId;
+use kanat_model::{Error, Result};
 use kanat_plan_stream::{Hash, Kind};
 use kanat_store::announcement::announce;
 use kanat_store::published::{Resource, Step};
@@ -34,10 +34,7 @@ impl<T> ChangeResult<T> {
     }
 
     /// Converts the value, which may be unreadable.
-    pub fn try_map<U>(
-        self,
-        convert: impl FnOnce(T) -> Result<U, Error>,
-    ) -> Result<ChangeResult<U>, Error> {
+    pub fn try_map<U>(self, convert: impl FnOnce(T) -> Result<U>) -> Result<ChangeResult<U>> {
         Ok(ChangeResult {
             value: convert(self.value)?,
             applied: self.applied,
@@ -56,7 +53,7 @@ pub struct Change<'a> {
 }
 
 impl<'a> Change<'a> {
-    pub async fn begin(app: &'a App, environment: &EnvironmentId) -> Result<Self, Error> {
+    pub async fn begin(app: &'a App, environment: &EnvironmentId) -> Result<Self> {
         let mut tx = app.store.begin().await?;
         environment::lock(&mut tx, environment).await?;
         Ok(Self {
@@ -78,27 +75,17 @@ impl<'a> Change<'a> {
         &mut self,
         kind: Kind,
         id: impl Display,
-    ) -> Result<Option<M>, Error> {
+    ) -> Result<Option<M>> {
         published(&mut self.tx, &self.app.sealer, &self.environment, kind, id).await
     }
 
     /// Publishes a resource: nodes run `body` from now on.
-    pub async fn put(
-        &mut self,
-        kind: Kind,
-        id: impl Display,
-        body: &impl Message,
-    ) -> Result<(), Error> {
+    pub async fn put(&mut self, kind: Kind, id: impl Display, body: &impl Message) -> Result<()> {
         self.put_body(kind, id, &body.encode_to_vec()).await
     }
 
     /// Publishes a resource by its encoded body.
-    pub async fn put_body(
-        &mut self,
-        kind: Kind,
-        id: impl Display,
-        body: &[u8],
-    ) -> Result<(), Error> {
+    pub async fn put_body(&mut self, kind: Kind, id: impl Display, body: &[u8]) -> Result<()> {
         let resource_id = kind.resource_id(id);
         let generation = put(
             &mut self.tx,
@@ -113,11 +100,7 @@ impl<'a> Change<'a> {
     }
 
     /// Publishes resources that are sealed already, each once, as one change of the environment.
-    pub async fn put_together(
-        &mut self,
-        first: &Resource,
-        others: &[&Resource],
-    ) -> Result<(), Error> {
+    pub async fn put_together(&mut self, first: &Resource, others: &[&Resource]) -> Result<()> {
         self.generation =
             Some(published::put_together(&mut self.tx, &self.environment, first, others).await?);
         Ok(())
@@ -129,7 +112,7 @@ impl<'a> Change<'a> {
         &mut self,
         bodies: &[(String, Vec<u8>)],
         removals: &[String],
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let sealer = &self.app.sealer;
         let environment = &self.environment;
         let puts: Vec<_> = bodies
@@ -148,7 +131,7 @@ impl<'a> Change<'a> {
     }
 
     /// Takes a resource out of service.
-    pub async fn remove(&mut self, kind: Kind, id: impl Display) -> Result<(), Error> {
+    pub async fn remove(&mut self, kind: Kind, id: impl Display) -> Result<()> {
         let resource_id = kind.resource_id(id);
         let generation = published::remove(&mut self.tx, &self.environment, &resource_id).await?;
         self.generation = Some(generation);
@@ -156,7 +139,7 @@ impl<'a> Change<'a> {
     }
 
     /// Commits, tells the nodes, and waits until each runs it or the time to wait is over.
-    pub async fn commit<T>(self, value: T) -> Result<ChangeResult<T>, Error> {
+    pub async fn commit<T>(self, value: T) -> Result<ChangeResult<T>> {
         let app = self.app;
         let environment = self.environment.clone();
         let applied = match self.publish().await? {
@@ -168,7 +151,7 @@ impl<'a> Change<'a> {
 
     /// Commits and notifies the nodes. Returns the version of the change; `None` if nothing was
     /// published.
-    pub async fn publish(mut self) -> Result<Option<Version>, Error> {
+    pub async fn publish(mut self) -> Result<Option<Version>> {
         let version = self.version().await?;
         if let Some(Version { generation, .. }) = version {
             let environment_id = self.environment.clone();
@@ -198,7 +181,7 @@ impl<'a> Change<'a> {
     /// gets this version while the transaction lasts; the next one does if it is rolled back.
     /// After a restore of the store, nodes may run a set of this generation already. The epoch is
     /// replaced then, so that no node seems to run this change.
-    pub async fn version(&mut self) -> Result<Option<Version>, Error> {
+    pub async fn version(&mut self) -> Result<Option<Version>> {
         let Some(generation) = self.generation else {
             return Ok(None);
         };
@@ -235,7 +218,7 @@ pub async fn put(
     environment: &EnvironmentId,
     resource_id: &str,
     body: &[u8],
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let Resource { id, hash, sealed } = sealed(sealer, environment, resource_id, body);
     Ok(published::put(db, environment, &id, hash, sealed).await?)
 }
@@ -261,7 +244,7 @@ pub async fn published<M: Message + Default>(
     environment: &EnvironmentId,
     kind: Kind,
     id: impl Display,
-) -> Result<Option<M>, Error> {
+) -> Result<Option<M>> {
     let resource_id = kind.resource_id(id);
     let Some(row) = published::get(db, environment, &resource_id).await? else {
         return Ok(None);

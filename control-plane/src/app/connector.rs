@@ -12,7 +12,7 @@ use std::time::Duration;
 use kanat_catalog::{Action, Entry, Instance, MASK};
 use kanat_model::id::InstanceId;
 use kanat_model::page::{ListPage, Page};
-use kanat_model::{Code, Error, FieldError, Timestamp, nearest, search};
+use kanat_model::{Code, Error, FieldError, Result, Timestamp, nearest, search};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1 as plan;
 use kanat_store::Db;
@@ -65,7 +65,7 @@ pub struct InstanceView {
 }
 
 /// The catalog's entries by name; `category` is looked for in their categories.
-pub fn catalog(category: Option<&str>, search: &str) -> Result<Vec<&'static Entry>, Error> {
+pub fn catalog(category: Option<&str>, search: &str) -> Result<Vec<&'static Entry>> {
     search::check(search)?;
     let found = |text: &str| search::contains(text, search);
     let mut entries: Vec<&Entry> = kanat_catalog::entries()
@@ -78,7 +78,7 @@ pub fn catalog(category: Option<&str>, search: &str) -> Result<Vec<&'static Entr
 }
 
 /// One entry of the catalog.
-pub fn catalog_entry(id: &str) -> Result<&'static Entry, Error> {
+pub fn catalog_entry(id: &str) -> Result<&'static Entry> {
     kanat_catalog::entry(id).ok_or_else(|| {
         let near = nearest::suggestion(
             id,
@@ -95,7 +95,7 @@ pub fn catalog_entry(id: &str) -> Result<&'static Entry, Error> {
 }
 
 /// One action of an entry.
-pub fn catalog_action(id: &str, slug: &str) -> Result<&'static Action, Error> {
+pub fn catalog_action(id: &str, slug: &str) -> Result<&'static Action> {
     let found = catalog_entry(id)?.action(slug);
     found.ok_or_else(|| Error::not_found("catalog action", format!("{id}.{slug}")))
 }
@@ -106,7 +106,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const CONNECT_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Makes an instance.
-pub async fn create(call: &Call, new: NewInstance) -> Result<ChangeResult<InstanceView>, Error> {
+pub async fn create(call: &Call, new: NewInstance) -> Result<ChangeResult<InstanceView>> {
     let entry = kanat_catalog::entry(&new.catalog_id).ok_or_else(|| {
         let known = kanat_catalog::entries()
             .iter()
@@ -157,7 +157,7 @@ async fn connected(
     app: &App,
     made: ChangeResult<InstanceView>,
     config: &Config,
-) -> Result<ChangeResult<InstanceView>, Error> {
+) -> Result<ChangeResult<InstanceView>> {
     if !oauth::needs_nobody(&made.value.instance, config)? {
         return Ok(made);
     }
@@ -179,11 +179,7 @@ async fn connected(
 }
 
 /// The environment's instances, newest first.
-pub async fn list(
-    call: &Call,
-    filter: &Filter,
-    page: Page,
-) -> Result<ListPage<InstanceView>, Error> {
+pub async fn list(call: &Call, filter: &Filter, page: Page) -> Result<ListPage<InstanceView>> {
     let mut tx = call.read().await?;
     let ListPage { items, total, page } =
         connector_instance::list(&mut tx, &call.caller.environment_id, filter, page).await?;
@@ -199,7 +195,7 @@ pub async fn list(
 }
 
 /// One instance.
-pub async fn get(call: &Call, id: &InstanceId) -> Result<InstanceView, Error> {
+pub async fn get(call: &Call, id: &InstanceId) -> Result<InstanceView> {
     let mut tx = call.read().await?;
     let instance = call.existing(&mut tx, id).await?;
     seen(&mut tx, instance).await
@@ -210,7 +206,7 @@ pub async fn update(
     call: &Call,
     id: &InstanceId,
     update: Update,
-) -> Result<ChangeResult<InstanceView>, Error> {
+) -> Result<ChangeResult<InstanceView>> {
     let mut change = call.change().await?;
     let (mut instance, is_repeat) = call.target(&mut change, id).await?;
     if is_repeat {
@@ -251,7 +247,7 @@ pub async fn update(
 }
 
 /// Takes an instance out of service; not while a deployed flow uses it.
-pub async fn delete(call: &Call, id: &InstanceId) -> Result<ChangeResult<()>, Error> {
+pub async fn delete(call: &Call, id: &InstanceId) -> Result<ChangeResult<()>> {
     let mut change = call.change().await?;
     let Some(instance) = call.fresh_target(&mut change, id).await? else {
         return change.commit(()).await;
@@ -277,7 +273,7 @@ pub async fn delete(call: &Call, id: &InstanceId) -> Result<ChangeResult<()>, Er
 }
 
 /// The config of an instance as callers may see it.
-pub fn redacted(app: &App, instance: &ConnectorInstance) -> Result<String, Error> {
+pub fn redacted(app: &App, instance: &ConnectorInstance) -> Result<String> {
     let config = config(app, instance)?;
     let shown = match kanat_catalog::entry(&instance.catalog_id) {
         Some(entry) => entry.redact(&config),
@@ -292,11 +288,7 @@ pub fn redacted(app: &App, instance: &ConnectorInstance) -> Result<String, Error
 
 /// An instance as runs use it, with its secrets; `None` when there is none of that id, or it no
 /// longer fits its entry.
-pub async fn instance(
-    call: &Call,
-    db: &mut Db,
-    id: &InstanceId,
-) -> Result<Option<Instance>, Error> {
+pub async fn instance(call: &Call, db: &mut Db, id: &InstanceId) -> Result<Option<Instance>> {
     let Some(found) = connector_instance::get(db, &call.caller.environment_id, id).await? else {
         return Ok(None);
     };
@@ -309,7 +301,7 @@ async fn ready(
     app: &App,
     db: &mut Db,
     row: &ConnectorInstance,
-) -> Result<Result<Instance, String>, Error> {
+) -> Result<Result<Instance, String>> {
     let config = config(app, row)?;
     let token = oauth::access_token(app, db, row, &config).await?;
     let config = Value::Object(config).to_string();
@@ -325,7 +317,7 @@ async fn ready(
     }))
 }
 
-async fn seen(db: &mut Db, instance: ConnectorInstance) -> Result<InstanceView, Error> {
+async fn seen(db: &mut Db, instance: ConnectorInstance) -> Result<InstanceView> {
     let health = connector_health::get(db, &instance.id).await?;
     let by_oauth2 = kanat_catalog::entry(&instance.catalog_id)
         .is_some_and(|entry| entry.authentication == "oauth2");
@@ -344,7 +336,7 @@ async fn seen(db: &mut Db, instance: ConnectorInstance) -> Result<InstanceView, 
 
 /// Refuses to send secrets to another place than they were given for: who may change an instance
 /// may not read them.
-fn refuse_to_carry(secrets: Vec<String>) -> Result<(), Error> {
+fn refuse_to_carry(secrets: Vec<String>) -> Result<()> {
     if secrets.is_empty() {
         return Ok(());
     }
@@ -361,7 +353,7 @@ fn refuse_to_carry(secrets: Vec<String>) -> Result<(), Error> {
 }
 
 /// The text of a config that fits its entry. Errors name each wrong field as `config.<name>`.
-fn checked(entry: &Entry, id: &InstanceId, name: &str, config: &Config) -> Result<String, Error> {
+fn checked(entry: &Entry, id: &InstanceId, name: &str, config: &Config) -> Result<String> {
     let mut config: Config = config
         .iter()
         .filter(|(_, value)| !value.is_null())
@@ -384,7 +376,7 @@ fn clone_pair((name, value): (&String, &Value)) -> (String, Value) {
     (name.clone(), value.clone())
 }
 
-fn config(app: &App, instance: &ConnectorInstance) -> Result<Config, Error> {
+fn config(app: &App, instance: &ConnectorInstance) -> Result<Config> {
     let failed = |error: &dyn std::fmt::Display| {
         tracing::error!(
             instance.id = %instance.id,
@@ -406,7 +398,7 @@ pub(super) fn seal_context(id: &InstanceId) -> String {
 }
 
 /// Publishes an instance whose config is as it was, with the tokens that it holds by now.
-async fn republish(change: &mut Change<'_>, instance: &ConnectorInstance) -> Result<(), Error> {
+async fn republish(change: &mut Change<'_>, instance: &ConnectorInstance) -> Result<()> {
     let config = Value::Object(config(change.app, instance)?).to_string();
     publish(change, instance, config).await
 }
@@ -415,7 +407,7 @@ async fn publish(
     change: &mut Change<'_>,
     instance: &ConnectorInstance,
     config: String,
-) -> Result<(), Error> {
+) -> Result<()> {
     let values: Config = serde_json::from_str(&config).unwrap_or_default();
     let token = oauth::access_token(change.app, change, instance, &values).await?;
     let ends_at = token.as_ref().and_then(|token| token.ends_at);

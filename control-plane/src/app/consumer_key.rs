@@ -8,7 +8,7 @@ use kanat_message_log::KeyUsage;
 use kanat_model::consumer_key::{Status, check_consumer};
 use kanat_model::id::{ConsumerKeyId, PublishedApiId};
 use kanat_model::page::{ListPage, Page};
-use kanat_model::{Error, Secret, Timestamp};
+use kanat_model::{Error, Result, Secret, Timestamp};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1 as plan;
 use kanat_store::Db;
@@ -56,7 +56,7 @@ pub async fn create(
     api: &PublishedApiId,
     consumer: &str,
     limits: Limits,
-) -> Result<ChangeResult<IssuedKey>, Error> {
+) -> Result<ChangeResult<IssuedKey>> {
     let mut change = call.change().await?;
     let api = call.existing(&mut change, api).await?;
     check_consumer(consumer).map_err(|why| Error::field("consumer", why))?;
@@ -71,11 +71,7 @@ pub async fn create(
 }
 
 /// Returns the key that this call has made before a crash kept it from being answered.
-async fn made_before(
-    call: &Call,
-    db: &mut Db,
-    api: &PublishedApi,
-) -> Result<Option<IssuedKey>, Error> {
+async fn made_before(call: &Call, db: &mut Db, api: &PublishedApi) -> Result<Option<IssuedKey>> {
     let Some(id) = call.caller.made_before(db).await? else {
         return Ok(None);
     };
@@ -89,7 +85,7 @@ pub async fn list(
     api: &PublishedApiId,
     consumer: &str,
     page: Page,
-) -> Result<ListPage<KeyView>, Error> {
+) -> Result<ListPage<KeyView>> {
     let mut tx = call.read().await?;
     call.existing(&mut tx, api).await?;
     let ListPage { items, total, page } = consumer_key::list(&mut tx, api, consumer, page).await?;
@@ -120,7 +116,7 @@ pub async fn update(
     api: &PublishedApiId,
     id: &ConsumerKeyId,
     update: Update,
-) -> Result<ChangeResult<KeyView>, Error> {
+) -> Result<ChangeResult<KeyView>> {
     let mut change = call.change().await?;
     let (api, mut key) = key_of(call, &mut change, api, id).await?;
     if call.caller.repeats(&mut change, id).await? {
@@ -157,10 +153,7 @@ pub async fn update(
 }
 
 /// Returns a changed key with what it was used for.
-async fn seen(
-    app: &App,
-    changed: ChangeResult<ConsumerKey>,
-) -> Result<ChangeResult<KeyView>, Error> {
+async fn seen(app: &App, changed: ChangeResult<ConsumerKey>) -> Result<ChangeResult<KeyView>> {
     let ChangeResult {
         value: key,
         applied,
@@ -184,7 +177,7 @@ pub async fn rotate(
     api: &PublishedApiId,
     id: &ConsumerKeyId,
     grace: Option<&str>,
-) -> Result<ChangeResult<IssuedKey>, Error> {
+) -> Result<ChangeResult<IssuedKey>> {
     let grace = grace::parse(grace)?;
     let mut change = call.change().await?;
     let (api, mut old) = key_of(call, &mut change, api, id).await?;
@@ -213,7 +206,7 @@ pub async fn revoke(
     call: &Call,
     api: &PublishedApiId,
     id: &ConsumerKeyId,
-) -> Result<ChangeResult<()>, Error> {
+) -> Result<ChangeResult<()>> {
     let mut change = call.change().await?;
     let (_, mut key) = key_of(call, &mut change, api, id).await?;
     if key.standing.revoked_at.is_none() {
@@ -227,7 +220,7 @@ pub async fn revoke(
 
 /// Takes the keys off the nodes whose grace is over, of all APIs: they are refused there, and would
 /// stay until their API gets another key. Gives how many there were.
-pub async fn drop_expired(app: &App) -> Result<usize, Error> {
+pub async fn drop_expired(app: &App) -> Result<usize> {
     let now = Timestamp::now();
     let mut tx = app.store.read().await?;
     let found = consumer_key::with_expired(&mut tx, now).await?;
@@ -246,7 +239,7 @@ async fn key_of(
     db: &mut Db,
     api: &PublishedApiId,
     id: &ConsumerKeyId,
-) -> Result<(PublishedApi, ConsumerKey), Error> {
+) -> Result<(PublishedApi, ConsumerKey)> {
     let api = call.existing(db, api).await?;
     let found = consumer_key::get(db, &api.id, id).await?;
     Ok((
@@ -288,7 +281,7 @@ async fn remove_expired(
     change: &mut Change<'_>,
     api: &PublishedApiId,
     now: Timestamp,
-) -> Result<usize, Error> {
+) -> Result<usize> {
     let ended = consumer_key::end_expired(change, api, now).await?;
     for key in &ended {
         change.remove(Kind::ConsumerKey, &key).await?;
@@ -298,17 +291,13 @@ async fn remove_expired(
 
 /// Stores and publishes a key, and takes those off the nodes whose grace is over: they refuse them
 /// already.
-async fn add(change: &mut Change<'_>, api: &PublishedApi, key: &ConsumerKey) -> Result<(), Error> {
+async fn add(change: &mut Change<'_>, api: &PublishedApi, key: &ConsumerKey) -> Result<()> {
     remove_expired(change, &api.id, key.created_at).await?;
     consumer_key::insert(change, key).await?;
     publish(change, api, key).await
 }
 
-async fn publish(
-    change: &mut Change<'_>,
-    api: &PublishedApi,
-    key: &ConsumerKey,
-) -> Result<(), Error> {
+async fn publish(change: &mut Change<'_>, api: &PublishedApi, key: &ConsumerKey) -> Result<()> {
     let body = plan::ConsumerKey {
         id: key.id.to_string(),
         api_id: api.id.to_string(),
@@ -324,7 +313,7 @@ async fn publish(
     change.put(Kind::ConsumerKey, &key.id, &body).await
 }
 
-fn check_limits(limits: Limits) -> Result<(), Error> {
+fn check_limits(limits: Limits) -> Result<()> {
     for (field, limit) in [
         ("rateLimitPerSecond", limits.per_second),
         ("dailyLimit", limits.daily),

@@ -6,7 +6,7 @@ use kanat_auth::{Sealer, random_token};
 use kanat_model::id::{AccountId, EnvironmentId};
 use kanat_model::nearest;
 use kanat_model::page::{ListPage, Page};
-use kanat_model::{Code, Error, Timestamp};
+use kanat_model::{Code, Error, Result, Timestamp};
 use kanat_net::Authority;
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1 as plan;
@@ -36,7 +36,7 @@ pub async fn create(
     call: &Call,
     name: &str,
     base_url: Option<&str>,
-) -> Result<ChangeResult<Environment>, Error> {
+) -> Result<ChangeResult<Environment>> {
     call.caller.refuse_if_bound()?;
     let now = Timestamp::now();
     let made = Environment {
@@ -58,13 +58,13 @@ pub async fn create(
 }
 
 /// The account's environments, oldest first.
-pub async fn list(call: &Call, page: Page) -> Result<ListPage<Environment>, Error> {
+pub async fn list(call: &Call, page: Page) -> Result<ListPage<Environment>> {
     let mut tx = call.read().await?;
     Ok(environment::list(&mut tx, &call.caller.account_id, page).await?)
 }
 
 /// One environment.
-pub async fn get(call: &Call, id_or_name: &str) -> Result<Environment, Error> {
+pub async fn get(call: &Call, id_or_name: &str) -> Result<Environment> {
     existing(call, &mut *call.read().await?, id_or_name).await
 }
 
@@ -73,7 +73,7 @@ pub async fn update(
     call: &Call,
     id_or_name: &str,
     update: Update,
-) -> Result<ChangeResult<Environment>, Error> {
+) -> Result<ChangeResult<Environment>> {
     let id = get(call, id_or_name).await?.id;
     let bound_to = call.caller.bound_to.as_ref();
     if bound_to.is_some_and(|bound| *bound != id) {
@@ -120,7 +120,7 @@ pub async fn publish_all(
     store: &Store,
     sealer: &Sealer,
     public_host: Option<String>,
-) -> Result<(), Error> {
+) -> Result<()> {
     if is_published(&mut *store.read().await?, public_host.as_deref()).await? {
         return Ok(());
     }
@@ -147,7 +147,7 @@ pub async fn publish_all(
 
 /// Returns whether the settings of all environments are published, with this host name of the
 /// public URL if it is known.
-async fn is_published(db: &mut Db, public_host: Option<&str>) -> Result<bool, Error> {
+async fn is_published(db: &mut Db, public_host: Option<&str>) -> Result<bool> {
     let is_published = meta::get(db, PUBLISHED)
         .await?
         .is_some_and(|mark| mark == WITH_SEALING_KEYS);
@@ -155,7 +155,7 @@ async fn is_published(db: &mut Db, public_host: Option<&str>) -> Result<bool, Er
     Ok(is_published && public_host.is_none_or(|public_host| public_host == former))
 }
 
-async fn existing(call: &Call, db: &mut Db, id_or_name: &str) -> Result<Environment, Error> {
+async fn existing(call: &Call, db: &mut Db, id_or_name: &str) -> Result<Environment> {
     let account = &call.caller.account_id;
     let found = environment::find(db, account, id_or_name).await?;
     match found {
@@ -166,7 +166,7 @@ async fn existing(call: &Call, db: &mut Db, id_or_name: &str) -> Result<Environm
 
 /// Returns the error for an environment that does not exist, with the nearest name of those that
 /// do.
-pub async fn unknown(db: &mut Db, account: &AccountId, wanted: &str) -> Result<Error, Error> {
+pub async fn unknown(db: &mut Db, account: &AccountId, wanted: &str) -> Result<Error> {
     let all = environment::list(db, account, Page::new(Some(500), None)).await?;
     let near = nearest::suggestion(
         wanted,
@@ -181,7 +181,7 @@ pub async fn unknown(db: &mut Db, account: &AccountId, wanted: &str) -> Result<E
     .with_resource("environment", wanted))
 }
 
-async fn publish(change: &mut Change<'_>, environment: &Environment) -> Result<(), Error> {
+async fn publish(change: &mut Change<'_>, environment: &Environment) -> Result<()> {
     let sealer = &change.app.sealer;
     let settings = settings(change, sealer, environment).await?;
     change
@@ -194,7 +194,7 @@ async fn settings(
     db: &mut Db,
     sealer: &Sealer,
     environment: &Environment,
-) -> Result<plan::EnvironmentSettings, Error> {
+) -> Result<plan::EnvironmentSettings> {
     Ok(plan::EnvironmentSettings {
         id: environment.id.to_string(),
         name: environment.name.clone(),
@@ -207,7 +207,7 @@ async fn settings(
 
 /// Returns what seals a plan in the message log; `None` for a plan without secrets, which is not
 /// sealed.
-pub async fn sealer_of(app: &App, plan: &plan::FlowPlan) -> Result<Option<Sealer>, Error> {
+pub async fn sealer_of(app: &App, plan: &plan::FlowPlan) -> Result<Option<Sealer>> {
     if plan.literal_secrets.is_empty() {
         return Ok(None);
     }
@@ -226,7 +226,7 @@ pub async fn sealer_of(app: &App, plan: &plan::FlowPlan) -> Result<Option<Sealer
 
 /// Seals the keys of all environments under the master key in use; gives how many were under a
 /// former one.
-pub async fn renew_sealing_keys(db: &mut Db, sealer: &Sealer) -> Result<u32, Error> {
+pub async fn renew_sealing_keys(db: &mut Db, sealer: &Sealer) -> Result<u32> {
     let mut renewed = 0;
     for environment in environment::all(db).await? {
         let context = sealing_context(&environment.id);
@@ -262,7 +262,7 @@ async fn sealing_key(
     db: &mut Db,
     sealer: &Sealer,
     environment: &EnvironmentId,
-) -> Result<[u8; 32], Error> {
+) -> Result<[u8; 32]> {
     let context = sealing_context(environment);
     if let Some(kept) = meta::get(db, &context).await? {
         let failed = || {
@@ -288,7 +288,7 @@ async fn sealing_key(
 }
 
 /// A name that cannot be taken for the id of another environment.
-fn check_name(name: &str) -> Result<String, Error> {
+fn check_name(name: &str) -> Result<String> {
     let name = name::check("name", name)?;
     if name.starts_with(&format!("{}_", EnvironmentId::PREFIX)) {
         return Err(Error::field(
@@ -300,7 +300,7 @@ fn check_name(name: &str) -> Result<String, Error> {
 }
 
 /// Scheme, host and port, as requests are compared with them; none of an empty text.
-fn check_base_url(text: &str) -> Result<Option<String>, Error> {
+fn check_base_url(text: &str) -> Result<Option<String>> {
     if text.trim().is_empty() {
         return Ok(None);
     }
@@ -326,7 +326,7 @@ fn check_base_url(text: &str) -> Result<Option<String>, Error> {
 
 /// Refuses a base URL whose host has the calls of another environment, whatever its scheme is:
 /// nodes tell calls by their hosts.
-async fn refuse_hosts_of_others(db: &mut Db, environment: &Environment) -> Result<(), Error> {
+async fn refuse_hosts_of_others(db: &mut Db, environment: &Environment) -> Result<()> {
     let (Some(base_url), Some(own)) = (&environment.base_url, authority(environment)) else {
         return Ok(());
     };

@@ -23,7 +23,7 @@ use kanat_flow::{Definition, Diagnostic, Identity};
 use kanat_model::flow::Status;
 use kanat_model::id::FlowId;
 use kanat_model::page::{ListPage, Page};
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Error, Result, Timestamp};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1::FlowPlan;
 use kanat_store::flow::{self, Filter, Flow};
@@ -92,7 +92,7 @@ pub struct DefinitionReport {
 }
 
 /// Makes a draft.
-pub async fn create(call: &Call, new: NewFlow) -> Result<Details, Error> {
+pub async fn create(call: &Call, new: NewFlow) -> Result<Details> {
     let definition = definition::parse_sent(&new.yaml_config).await?;
     let now = Timestamp::now();
     let mut flow = Flow {
@@ -133,7 +133,7 @@ pub async fn create(call: &Call, new: NewFlow) -> Result<Details, Error> {
 }
 
 /// The environment's flows, newest first.
-pub async fn list(call: &Call, filter: &Filter, page: Page) -> Result<ListPage<Flow>, Error> {
+pub async fn list(call: &Call, filter: &Filter, page: Page) -> Result<ListPage<Flow>> {
     let mut tx = call.read().await?;
     let mut found = flow::list(&mut tx, &call.caller.environment_id, filter, page).await?;
     found
@@ -144,7 +144,7 @@ pub async fn list(call: &Call, filter: &Filter, page: Page) -> Result<ListPage<F
 }
 
 /// One flow with what its definition comes to.
-pub async fn get(call: &Call, id: &FlowId) -> Result<Details, Error> {
+pub async fn get(call: &Call, id: &FlowId) -> Result<Details> {
     let mut tx = call.read().await?;
     let flow = call.existing(&mut tx, id).await?;
     let names = EnvironmentNames::load(&mut tx, &call.caller.environment_id).await?;
@@ -162,11 +162,7 @@ fn hide_secrets(caller: &Caller, flow: &mut Flow) {
 
 /// Changes what the update names. What is deployed stays as it is, but for its name and whether it
 /// is paused.
-pub async fn update(
-    call: &Call,
-    id: &FlowId,
-    update: Update,
-) -> Result<ChangeResult<Details>, Error> {
+pub async fn update(call: &Call, id: &FlowId, update: Update) -> Result<ChangeResult<Details>> {
     let mut change = call.change().await?;
     let (mut flow, is_repeat) = call.target(&mut change, id).await?;
     if is_repeat {
@@ -182,7 +178,7 @@ pub async fn update(
         flow.description = name::check_text("description", description)?;
     }
     let names = EnvironmentNames::load(&mut change, &call.caller.environment_id).await?;
-    let is_new = |yaml: &str, flow: &Flow| -> Result<bool, Error> {
+    let is_new = |yaml: &str, flow: &Flow| -> Result<bool> {
         Ok(yaml != flow.yaml_config && yaml != definition::text(&call.app.sealer, flow)?)
     };
     if let Some(yaml_config) = update.yaml_config
@@ -234,7 +230,7 @@ pub async fn update(
 
 /// Takes a flow out of service, and ends its messages that wait. What has ended stays, and so do
 /// its versions.
-pub async fn delete(call: &Call, id: &FlowId) -> Result<ChangeResult<()>, Error> {
+pub async fn delete(call: &Call, id: &FlowId) -> Result<ChangeResult<()>> {
     let mut change = call.change().await?;
     let Some(flow) = call.fresh_target(&mut change, id).await? else {
         let changed = change.commit(()).await?;
@@ -271,7 +267,7 @@ pub async fn delete(call: &Call, id: &FlowId) -> Result<ChangeResult<()>, Error>
 }
 
 /// Checks a definition without keeping it.
-pub async fn validate(call: &Call, yaml_config: &str) -> Result<DefinitionReport, Error> {
+pub async fn validate(call: &Call, yaml_config: &str) -> Result<DefinitionReport> {
     match definition::check_sent(yaml_config).await {
         Err(errors) => Ok(DefinitionReport {
             errors,
@@ -290,11 +286,7 @@ pub async fn validate(call: &Call, yaml_config: &str) -> Result<DefinitionReport
 
 /// Returns the graph of what runs, or of another edition. A flow that was never deployed has its
 /// draft alone.
-pub async fn plan_graph(
-    call: &Call,
-    id: &FlowId,
-    edition: Option<Edition>,
-) -> Result<Graph, Error> {
+pub async fn plan_graph(call: &Call, id: &FlowId, edition: Option<Edition>) -> Result<Graph> {
     let mut tx = call.read().await?;
     let flow = call.existing(&mut tx, id).await?;
     let running = if flow.version == 0 {
@@ -311,7 +303,7 @@ pub async fn plan_graph(
 }
 
 /// The names of the draft's steps.
-pub fn step_names(app: &App, flow: &Flow) -> Result<Vec<String>, Error> {
+pub fn step_names(app: &App, flow: &Flow) -> Result<Vec<String>> {
     Ok(definition::stored(&app.sealer, flow)?
         .steps
         .into_iter()
@@ -320,7 +312,7 @@ pub fn step_names(app: &App, flow: &Flow) -> Result<Vec<String>, Error> {
 }
 
 /// A flow that published APIs call cannot be taken from them.
-fn refuse_callers(flow: &Flow, callers: &[String], what: &str) -> Result<(), Error> {
+fn refuse_callers(flow: &Flow, callers: &[String], what: &str) -> Result<()> {
     if callers.is_empty() {
         return Ok(());
     }
@@ -336,7 +328,7 @@ async fn details(
     db: &mut Db,
     flow: Flow,
     names: &EnvironmentNames,
-) -> Result<Details, Error> {
+) -> Result<Details> {
     let definition = definition::stored(&call.app.sealer, &flow)?;
     let mut warnings = fields::warnings(call, db, &definition, names).await?;
     if flow.draft
@@ -379,7 +371,7 @@ fn identity(flow: &Flow) -> Identity {
 }
 
 /// The status that an update leads to; the one that the flow has already changes nothing.
-fn asked_status(now: Status, text: &str) -> Result<Status, Error> {
+fn asked_status(now: Status, text: &str) -> Result<Status> {
     let asked = Status::parse(text).ok_or_else(|| {
         Error::field("status", format!("{text:?} is no status: paused or active"))
     })?;

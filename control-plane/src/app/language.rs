@@ -7,7 +7,7 @@ use kanat_mapping::{
     Template, Value,
 };
 use kanat_model::message::ErrorKind;
-use kanat_model::{Error, FieldError, Timestamp};
+use kanat_model::{Error, FieldError, Result, Timestamp};
 use kanat_script::apart;
 
 use super::flow::{EnvironmentNames, Samples, uses};
@@ -60,7 +60,7 @@ pub async fn evaluate(
     call: &Call,
     text: &ExpressionText,
     documents: &Documents,
-) -> Result<Evaluation, Error> {
+) -> Result<Evaluation> {
     documents.check()?;
     let parsed = text.parse()?;
     let references = parsed.references();
@@ -101,7 +101,7 @@ pub async fn evaluate(
 }
 
 impl Documents {
-    fn check(&self) -> Result<(), Error> {
+    fn check(&self) -> Result<()> {
         let Self {
             source,
             trigger,
@@ -139,7 +139,7 @@ impl ExpressionText {
         }
     }
 
-    fn parse(&self) -> Result<Parsed, Error> {
+    fn parse(&self) -> Result<Parsed> {
         let parsed = match self {
             Self::Expression(text) => Expression::parse(text).map(Parsed::Expression),
             Self::Template(text) => Template::parse(text).map(Parsed::Template),

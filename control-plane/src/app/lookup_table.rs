@@ -7,7 +7,7 @@ mod publish;
 
 use kanat_model::id::LookupTableId;
 use kanat_model::page::{ListPage, Page};
-use kanat_model::{Code, Error, Timestamp};
+use kanat_model::{Code, Error, Result, Timestamp};
 use kanat_plan_stream::Kind;
 use kanat_plan_stream::parts::Edit;
 use kanat_store::lookup_table::entry::{self, Entry};
@@ -30,7 +30,7 @@ pub async fn create(
     call: &Call,
     name: &str,
     description: String,
-) -> Result<ChangeResult<LookupTable>, Error> {
+) -> Result<ChangeResult<LookupTable>> {
     let now = Timestamp::now();
     let table = LookupTable {
         id: LookupTableId::generate(),
@@ -54,7 +54,7 @@ pub async fn create(
 }
 
 /// The environment's tables, newest first.
-pub async fn list(call: &Call, search: &str, page: Page) -> Result<ListPage<LookupTable>, Error> {
+pub async fn list(call: &Call, search: &str, page: Page) -> Result<ListPage<LookupTable>> {
     let mut tx = call.read().await?;
     Ok(lookup_table::list(&mut tx, &call.caller.environment_id, search, page).await?)
 }
@@ -65,7 +65,7 @@ pub async fn get(
     id: &LookupTableId,
     search: &str,
     limit: u32,
-) -> Result<(LookupTable, Vec<Entry>), Error> {
+) -> Result<(LookupTable, Vec<Entry>)> {
     let mut tx = call.read().await?;
     let table = call.existing(&mut tx, id).await?;
     let entries = entry::find(&mut tx, id, search, limit).await?;
@@ -73,7 +73,7 @@ pub async fn get(
 }
 
 /// Takes a table out of service; not while a deployed flow reads it.
-pub async fn delete(call: &Call, id: &LookupTableId) -> Result<ChangeResult<()>, Error> {
+pub async fn delete(call: &Call, id: &LookupTableId) -> Result<ChangeResult<()>> {
     let mut change = call.change().await?;
     let Some(table) = call.fresh_target(&mut change, id).await? else {
         return change.commit(()).await;
@@ -102,7 +102,7 @@ pub async fn upsert(
     call: &Call,
     id: &LookupTableId,
     entries: Vec<Entry>,
-) -> Result<ChangeResult<LookupTable>, Error> {
+) -> Result<ChangeResult<LookupTable>> {
     let entries = entries::check(entries)?;
     let mut change = call.change().await?;
     let (table, is_repeat) = call.target(&mut change, id).await?;
@@ -123,7 +123,7 @@ pub async fn set(
     call: &Call,
     id: &LookupTableId,
     entry: Entry,
-) -> Result<ChangeResult<LookupTable>, Error> {
+) -> Result<ChangeResult<LookupTable>> {
     entries::check_one(&entry)?;
     upsert(call, id, vec![entry]).await
 }
@@ -133,7 +133,7 @@ pub async fn delete_entry(
     call: &Call,
     id: &LookupTableId,
     key: &str,
-) -> Result<ChangeResult<LookupTable>, Error> {
+) -> Result<ChangeResult<LookupTable>> {
     let mut change = call.change().await?;
     let (table, is_repeat) = call.target(&mut change, id).await?;
     if is_repeat {
@@ -160,7 +160,7 @@ pub async fn import(
     call: &Call,
     id: &LookupTableId,
     text: &str,
-) -> Result<ChangeResult<LookupTable>, Error> {
+) -> Result<ChangeResult<LookupTable>> {
     let entries = csv::read(text)?;
     if entries.is_empty() {
         let table = call.get(id).await?;
@@ -174,7 +174,7 @@ pub async fn import(
 }
 
 /// All entries as CSV with the columns `key` and `value`.
-pub async fn export(call: &Call, id: &LookupTableId) -> Result<String, Error> {
+pub async fn export(call: &Call, id: &LookupTableId) -> Result<String> {
     let mut tx = call.read().await?;
     call.existing(&mut tx, id).await?;
     let entries = entry::all(&mut tx, id).await?;

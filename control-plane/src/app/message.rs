@@ -12,7 +12,7 @@ use kanat_message_log::{
 use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::{Status, Trigger};
 use kanat_model::page::Page;
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Error, Result, Timestamp};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1::FlowPlan;
 use kanat_store::flow;
@@ -36,7 +36,7 @@ pub struct Part {
 
 /// Messages, newest first: a flow's by the time they were received, those of all flows by their
 /// places in the log.
-pub async fn list(call: &Call, query: ListQuery, part: &Part) -> Result<MessagePage, Error> {
+pub async fn list(call: &Call, query: ListQuery, part: &Part) -> Result<MessagePage> {
     let listed = query.check(call.caller.tenant())?;
     let position = match part.cursor.as_deref() {
         None => Position::Page(part.page),
@@ -79,7 +79,7 @@ fn shown(page: MessagePage, paused: &PausedFlows) -> MessagePage {
 
 /// Refuses a flow that neither the environment has nor the log knows: the messages of a deleted
 /// flow are still there. Returns the flow if it is paused.
-async fn check_flow(call: &Call, id: &FlowId) -> Result<PausedFlows, Error> {
+async fn check_flow(call: &Call, id: &FlowId) -> Result<PausedFlows> {
     let mut tx = call.read().await?;
     let known = flow::get(&mut tx, &call.caller.environment_id, id).await?;
     drop(tx);
@@ -108,7 +108,7 @@ pub struct Details {
 }
 
 /// One message, with everything that happened to it.
-pub async fn get(call: &Call, id: &MessageId) -> Result<Details, Error> {
+pub async fn get(call: &Call, id: &MessageId) -> Result<Details> {
     let tenant = call.caller.tenant();
     let message = existing(&call.app, &tenant, id).await?;
     let paused = match Status::WAITING.contains(&message.status) {
@@ -146,14 +146,14 @@ pub async fn get(call: &Call, id: &MessageId) -> Result<Details, Error> {
 }
 
 /// Returns the flow if it is paused.
-async fn paused(call: &Call, id: &FlowId) -> Result<PausedFlows, Error> {
+async fn paused(call: &Call, id: &FlowId) -> Result<PausedFlows> {
     let mut tx = call.read().await?;
     let flow = flow::get(&mut tx, &call.caller.environment_id, id).await?;
     Ok(flow.as_ref().map(PausedFlows::flow).unwrap_or_default())
 }
 
 /// Tries a dead letter again, under the flow's deployed version.
-pub async fn retry(call: &Call, id: &MessageId) -> Result<(), Error> {
+pub async fn retry(call: &Call, id: &MessageId) -> Result<()> {
     let tenant = call.caller.tenant();
     let message = existing(&call.app, &tenant, id).await?;
     // One that failed again since has more attempts.
@@ -167,7 +167,7 @@ pub async fn retry(call: &Call, id: &MessageId) -> Result<(), Error> {
 
 /// Sends what came in through the whole pipeline again, as a new message under the flow's deployed
 /// version. Gives its id.
-pub async fn replay(call: &Call, id: &MessageId) -> Result<MessageId, Error> {
+pub async fn replay(call: &Call, id: &MessageId) -> Result<MessageId> {
     let tenant = call.caller.tenant();
     let message = existing(&call.app, &tenant, id).await?;
     let plan = deployed(call, &message.flow_id).await?;
@@ -193,7 +193,7 @@ pub async fn replay(call: &Call, id: &MessageId) -> Result<MessageId, Error> {
 }
 
 /// Says that a message needs no delivery; gives it as it then is.
-pub async fn discard(call: &Call, id: &MessageId) -> Result<Details, Error> {
+pub async fn discard(call: &Call, id: &MessageId) -> Result<Details> {
     let tenant = call.caller.tenant();
     let message = existing(&call.app, &tenant, id).await?;
     if begins(call, &format!("discard of {id}"), message.status.discard()).await? {
@@ -205,7 +205,7 @@ pub async fn discard(call: &Call, id: &MessageId) -> Result<Details, Error> {
 /// Notes that this call is about to change a message, which is as `before` tells and `may` be
 /// changed. Returns whether it is to be: not where the call noted so before a crash and the message
 /// is no longer as it was then.
-async fn begins(call: &Call, before: &str, may: Result<Status, Error>) -> Result<bool, Error> {
+async fn begins(call: &Call, before: &str, may: Result<Status>) -> Result<bool> {
     if call.caller.call.is_none() {
         return may.map(|_| true);
     }
@@ -223,7 +223,7 @@ async fn begins(call: &Call, before: &str, may: Result<Status, Error>) -> Result
 
 /// The flow's deployed plan, kept in the message log so that every node can run messages under it,
 /// also one that the deploy has not reached yet.
-async fn deployed(call: &Call, flow_id: &FlowId) -> Result<FlowPlan, Error> {
+async fn deployed(call: &Call, flow_id: &FlowId) -> Result<FlowPlan> {
     let mut tx = call.read().await?;
     let plan = published(
         &mut tx,
@@ -274,7 +274,7 @@ fn replayed(message: Message, content: kanat_message_log::Content, plan: &FlowPl
     }
 }
 
-async fn existing(app: &App, tenant: &Tenant, id: &MessageId) -> Result<Message, Error> {
+async fn existing(app: &App, tenant: &Tenant, id: &MessageId) -> Result<Message> {
     app.log.get(tenant, id).await?.ok_or_else(|| missing(id))
 }
 

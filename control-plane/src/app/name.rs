@@ -1,12 +1,12 @@
 //! Names and texts that people give to resources.
 
-use kanat_model::Error;
+use kanat_model::{Error, Result};
 
 const MAX_CHARS: usize = 200;
 const MAX_TEXT_CHARS: usize = 10_000;
 
 /// A name without the white space around it. Errors name `field`.
-pub fn check(field: &str, name: &str) -> Result<String, Error> {
+pub fn check(field: &str, name: &str) -> Result<String> {
     let name = name.trim();
     if name.is_empty() {
         return Err(Error::field(field, "must not be empty"));
@@ -24,7 +24,7 @@ pub fn check(field: &str, name: &str) -> Result<String, Error> {
 }
 
 /// A description or another text for people, as it is. Errors name `field`.
-pub fn check_text(field: &str, text: String) -> Result<String, Error> {
+pub fn check_text(field: &str, text: String) -> Result<String> {
     if text.chars().count() > MAX_TEXT_CHARS {
         return Err(Error::field(
             field,

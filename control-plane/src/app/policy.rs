@@ -4,7 +4,7 @@
 use kanat_model::id::{EnvironmentId, PolicyId};
 use kanat_model::page::{ListPage, Page};
 use kanat_model::policy::Severity;
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Error, Result, Timestamp};
 use kanat_store::policy::{self, Policy};
 use kanat_store::{Db, environment};
 
@@ -36,7 +36,7 @@ pub struct Fields {
 }
 
 /// Makes a policy.
-pub async fn create(call: &Call, fields: Fields) -> Result<Policy, Error> {
+pub async fn create(call: &Call, fields: Fields) -> Result<Policy> {
     call.caller.refuse_if_bound()?;
     let now = Timestamp::now();
     let mut made = Policy {
@@ -65,18 +65,18 @@ pub async fn create(call: &Call, fields: Fields) -> Result<Policy, Error> {
 }
 
 /// The account's policies, newest first.
-pub async fn list(call: &Call, search: &str, page: Page) -> Result<ListPage<Policy>, Error> {
+pub async fn list(call: &Call, search: &str, page: Page) -> Result<ListPage<Policy>> {
     let mut tx = call.read().await?;
     Ok(policy::list(&mut tx, &call.caller.account_id, search, page).await?)
 }
 
 /// One policy.
-pub async fn get(call: &Call, id: &PolicyId) -> Result<Policy, Error> {
+pub async fn get(call: &Call, id: &PolicyId) -> Result<Policy> {
     call.get(id).await
 }
 
 /// Changes the fields that are given.
-pub async fn update(call: &Call, id: &PolicyId, fields: Fields) -> Result<Policy, Error> {
+pub async fn update(call: &Call, id: &PolicyId, fields: Fields) -> Result<Policy> {
     call.caller.refuse_if_bound()?;
     let mut tx = call.write().await?;
     let (before, is_repeat) = call.target(&mut tx, id).await?;
@@ -94,7 +94,7 @@ pub async fn update(call: &Call, id: &PolicyId, fields: Fields) -> Result<Policy
 }
 
 /// Deletes a policy.
-pub async fn delete(call: &Call, id: &PolicyId) -> Result<(), Error> {
+pub async fn delete(call: &Call, id: &PolicyId) -> Result<()> {
     call.caller.refuse_if_bound()?;
     let mut tx = call.write().await?;
     if call.fresh_target(&mut tx, id).await?.is_none() {
@@ -105,12 +105,7 @@ pub async fn delete(call: &Call, id: &PolicyId) -> Result<(), Error> {
 }
 
 /// Checks the fields that are given, and sets them.
-async fn set(
-    db: &mut Db,
-    caller: &Caller,
-    policy: &mut Policy,
-    fields: Fields,
-) -> Result<(), Error> {
+async fn set(db: &mut Db, caller: &Caller, policy: &mut Policy, fields: Fields) -> Result<()> {
     if let Some(name) = fields.name {
         policy.name = name::check("name", &name)?;
     }
@@ -142,12 +137,12 @@ async fn set(
     Ok(())
 }
 
-fn check_severity(text: &str) -> Result<Severity, Error> {
+fn check_severity(text: &str) -> Result<Severity> {
     Severity::parse(text)
         .ok_or_else(|| Error::field("severity", format!("{text:?} is no severity: deny or warn")))
 }
 
-fn check_expression(text: String) -> Result<String, Error> {
+fn check_expression(text: String) -> Result<String> {
     let fault = if text.trim().is_empty() {
         "must not be empty".to_owned()
     } else if text.len() > MAX_EXPRESSION_BYTES {

@@ -10,7 +10,7 @@ pub mod version;
 use kanat_model::id::PublishedApiId;
 use kanat_model::page::{ListPage, Page};
 use kanat_model::published_api::{Cors, OAuth2, OnTimeout, Validation, VersionStatus};
-use kanat_model::{Code, Error, Timestamp};
+use kanat_model::{Code, Error, Result, Timestamp};
 use kanat_plan_stream::Kind;
 use kanat_store::published_api::version::Version;
 use kanat_store::published_api::{self, PublishedApi, uses};
@@ -96,7 +96,7 @@ impl ApiView {
 }
 
 /// Publishes a flow.
-pub async fn create(call: &Call, new: NewPublishedApi) -> Result<ChangeResult<ApiView>, Error> {
+pub async fn create(call: &Call, new: NewPublishedApi) -> Result<ChangeResult<ApiView>> {
     let (path, shape) = check::path(&new.path)?;
     let method = check::method(new.method.as_deref().unwrap_or("POST"))?;
     let auth = check::auth(new.auth.as_deref().unwrap_or("api_key"))?;
@@ -157,7 +157,7 @@ pub async fn create(call: &Call, new: NewPublishedApi) -> Result<ChangeResult<Ap
 }
 
 /// The environment's APIs, newest first.
-pub async fn list(call: &Call, search: &str, page: Page) -> Result<ListPage<ApiView>, Error> {
+pub async fn list(call: &Call, search: &str, page: Page) -> Result<ListPage<ApiView>> {
     let mut tx = call.read().await?;
     let ListPage { items, total, page } =
         published_api::list(&mut tx, &call.caller.environment_id, search, page).await?;
@@ -173,7 +173,7 @@ pub async fn list(call: &Call, search: &str, page: Page) -> Result<ListPage<ApiV
 }
 
 /// One API.
-pub async fn get(call: &Call, id: &PublishedApiId) -> Result<ApiView, Error> {
+pub async fn get(call: &Call, id: &PublishedApiId) -> Result<ApiView> {
     let mut tx = call.read().await?;
     let api = call.existing(&mut tx, id).await?;
     seen(&call.app, &mut tx, api).await
@@ -184,7 +184,7 @@ pub async fn update(
     call: &Call,
     id: &PublishedApiId,
     mut update: Update,
-) -> Result<ChangeResult<ApiView>, Error> {
+) -> Result<ChangeResult<ApiView>> {
     let content = std::mem::take(&mut update.content)
         .check("requestSchema")
         .await?;
@@ -204,7 +204,7 @@ pub async fn update(
 }
 
 /// Takes an API out of service, with its keys.
-pub async fn delete(call: &Call, id: &PublishedApiId) -> Result<ChangeResult<()>, Error> {
+pub async fn delete(call: &Call, id: &PublishedApiId) -> Result<ChangeResult<()>> {
     let mut change = call.change().await?;
     if call.fresh_target(&mut change, id).await?.is_none() {
         return change.commit(()).await;
@@ -227,7 +227,7 @@ pub fn current(versions: &[Version]) -> Option<&Version> {
     VersionStatus::ALL.iter().find_map(|status| latest(*status))
 }
 
-async fn seen(app: &App, db: &mut Db, api: PublishedApi) -> Result<ApiView, Error> {
+async fn seen(app: &App, db: &mut Db, api: PublishedApi) -> Result<ApiView> {
     let versions = published_api::version::list(db, &api.id).await?;
     let environment = environment::find(db, &api.account_id, api.environment_id.as_str()).await?;
     let base_url = environment.and_then(|environment| {
@@ -243,7 +243,7 @@ async fn seen(app: &App, db: &mut Db, api: PublishedApi) -> Result<ApiView, Erro
 }
 
 /// Changes the fields of the API itself, without those of its versions.
-fn apply(api: &mut PublishedApi, update: &Update) -> Result<(), Error> {
+fn apply(api: &mut PublishedApi, update: &Update) -> Result<()> {
     if let Some(name) = &update.name {
         api.name = name::check("name", name)?;
     }
@@ -281,7 +281,7 @@ fn apply(api: &mut PublishedApi, update: &Update) -> Result<(), Error> {
     Ok(())
 }
 
-async fn refuse_conflict(db: &mut Db, api: &PublishedApi) -> Result<(), Error> {
+async fn refuse_conflict(db: &mut Db, api: &PublishedApi) -> Result<()> {
     let found = published_api::by_route(db, &api.environment_id, api.method, &api.shape).await?;
     match found.filter(|other| other.id != api.id) {
         Some(other) => {

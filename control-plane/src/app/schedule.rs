@@ -11,7 +11,7 @@ use kanat_message_log::key;
 use kanat_model::flow::Status;
 use kanat_model::id::{FlowId, MessageId, ScheduleId};
 use kanat_model::page::{ListPage, Page};
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Error, Result, Timestamp};
 use kanat_store::Tx;
 use kanat_store::schedule::{self, Schedule, run};
 
@@ -63,11 +63,7 @@ pub struct Details {
 }
 
 /// The environment's schedules, newest first; those of one flow when it is named.
-pub async fn list(
-    call: &Call,
-    flow: Option<&FlowId>,
-    page: Page,
-) -> Result<ListPage<Schedule>, Error> {
+pub async fn list(call: &Call, flow: Option<&FlowId>, page: Page) -> Result<ListPage<Schedule>> {
     let mut tx = call.read().await?;
     let ListPage { items, total, page } =
         schedule::list(&mut tx, &call.caller.environment_id, flow, page).await?;
@@ -83,13 +79,13 @@ pub async fn list(
 }
 
 /// One schedule.
-pub async fn get(call: &Call, id: &ScheduleId) -> Result<Details, Error> {
+pub async fn get(call: &Call, id: &ScheduleId) -> Result<Details> {
     let schedule = call.get(id).await?;
     details(&call.app, schedule).await
 }
 
 /// Changes what the update names; then it is due at the next time after now.
-pub async fn update(call: &Call, id: &ScheduleId, update: Update) -> Result<Details, Error> {
+pub async fn update(call: &Call, id: &ScheduleId, update: Update) -> Result<Details> {
     let mut tx = call.write().await?;
     let (mut schedule, is_repeat) = call.target(&mut tx, id).await?;
     if is_repeat {
@@ -123,7 +119,7 @@ pub async fn update(call: &Call, id: &ScheduleId, update: Update) -> Result<Deta
 
 /// Runs the flow now, beside its cycle; also when the schedule is not enabled. A paused flow holds
 /// the message.
-pub async fn trigger(call: &Call, id: &ScheduleId) -> Result<MessageId, Error> {
+pub async fn trigger(call: &Call, id: &ScheduleId) -> Result<MessageId> {
     let mut tx: Tx = call.read().await?;
     let schedule = call.existing(&mut tx, id).await?;
     let plan = deployed_plan(
@@ -163,7 +159,7 @@ pub async fn trigger(call: &Call, id: &ScheduleId) -> Result<MessageId, Error> {
 }
 
 /// The times at which an expression is due.
-pub fn preview(preview: &Preview) -> Result<Vec<Timestamp>, Error> {
+pub fn preview(preview: &Preview) -> Result<Vec<Timestamp>> {
     let cron = cron("cronExpression", &preview.cron_expression);
     let zone = preview
         .timezone
@@ -190,12 +186,7 @@ pub fn is_running(schedule: &Schedule) -> bool {
     schedule.enabled && schedule.flow_status == Status::Active
 }
 
-async fn noted(
-    app: &App,
-    id: &ScheduleId,
-    at: Timestamp,
-    message: &MessageId,
-) -> Result<(), Error> {
+async fn noted(app: &App, id: &ScheduleId, at: Timestamp, message: &MessageId) -> Result<()> {
     let mut tx = app.store.begin().await?;
     run::record(&mut tx, id, at, message).await?;
     Ok(tx.commit().await?)
@@ -205,7 +196,7 @@ fn missing(id: &ScheduleId) -> Error {
     Error::not_found("schedule", id.as_str())
 }
 
-async fn details(app: &App, schedule: Schedule) -> Result<Details, Error> {
+async fn details(app: &App, schedule: Schedule) -> Result<Details> {
     let next_runs = match schedule.next_run_at.filter(|_| is_running(&schedule)) {
         None => Vec::new(),
         Some(next) => {
@@ -221,7 +212,7 @@ async fn details(app: &App, schedule: Schedule) -> Result<Details, Error> {
 }
 
 /// Returns both values, or the faults of one or of both.
-fn both<C, Z>(cron: Result<C, Error>, zone: Result<Z, Error>) -> Result<(C, Z), Error> {
+fn both<C, Z>(cron: Result<C>, zone: Result<Z>) -> Result<(C, Z)> {
     match (cron, zone) {
         (Ok(cron), Ok(zone)) => Ok((cron, zone)),
         (Err(cron), Err(zone)) => {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kanat_auth::{KeyFile, Role};
-use kanat_model::{Code, Error, Timestamp};
+use kanat_model::{Code, Error, Result, Timestamp};
 use kanat_store::{control_plane, sealed};
 use tokio::sync::{Mutex, oneshot};
 
@@ -80,7 +80,7 @@ pub struct Rotation {
 /// key, and this process cannot make one; another control plane seals under another key; the store
 /// or the disk fails. What is sealed anew by then stays so, every key that is needed is kept, and
 /// the next call goes on.
-pub async fn rotate(call: Call) -> Result<Rotation, Error> {
+pub async fn rotate(call: Call) -> Result<Rotation> {
     if call.caller.role != Role::Owner || call.caller.bound_to.is_some() {
         let message =
             "only a key of role owner that is bound to no environment may rotate the master key";
@@ -97,7 +97,7 @@ pub async fn rotate(call: Call) -> Result<Rotation, Error> {
         .unwrap_or_else(|_| Err(Error::unavailable("the service stops")))
 }
 
-async fn rotate_once(call: &Call) -> Result<Rotation, Error> {
+async fn rotate_once(call: &Call) -> Result<Rotation> {
     let keys = &call.app.master_keys;
     let Ok(_turn) = keys.turn.try_lock() else {
         return Err(Error::new(
@@ -126,7 +126,7 @@ async fn rotate_once(call: &Call) -> Result<Rotation, Error> {
 }
 
 /// Puts a new key in front where that is to be done here; gives whether it did.
-async fn begin(call: &Call) -> Result<bool, Error> {
+async fn begin(call: &Call) -> Result<bool> {
     let ids = call.app.sealer.key_ids();
     let Some(file) = call.app.master_keys.file.as_ref() else {
         return if ids.len() > 1 {
@@ -157,7 +157,7 @@ async fn begin(call: &Call) -> Result<bool, Error> {
 }
 
 /// Drops the former keys where they are this process's to drop.
-async fn finish(app: &App, new_key: bool, count: reseal::Count) -> Result<Rotation, Error> {
+async fn finish(app: &App, new_key: bool, count: reseal::Count) -> Result<Rotation> {
     // One may have started meanwhile.
     refuse_other_keys(app).await?;
     master_key::renew(&app.store, &app.sealer).await?;
@@ -202,7 +202,7 @@ async fn finish(app: &App, new_key: bool, count: reseal::Count) -> Result<Rotati
 
 /// Errors when another control plane of the database lives that seals under another key: what it
 /// writes would need that key.
-async fn refuse_other_keys(app: &App) -> Result<(), Error> {
+async fn refuse_other_keys(app: &App) -> Result<()> {
     if !app.store.is_shared() {
         return Ok(());
     }

@@ -4,7 +4,7 @@ use kanat_flow::Definition;
 use kanat_flow::definition::Trigger;
 use kanat_flow::schedule::{CronExpression, TimeZone, timezone};
 use kanat_model::id::ScheduleId;
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Error, Result, Timestamp};
 use kanat_store::Db;
 use kanat_store::flow::Flow;
 use kanat_store::schedule::{self, Schedule, Timing};
@@ -16,7 +16,7 @@ pub async fn follow(
     flow: &Flow,
     definition: &Definition,
     now: Timestamp,
-) -> Result<(), Error> {
+) -> Result<()> {
     let Trigger::Schedule(said) = &definition.source.trigger else {
         return Ok(schedule::delete_of_flow(db, &flow.id).await?);
     };
@@ -86,7 +86,7 @@ fn new(flow: &Flow, defined: Timing, now: Timestamp) -> Schedule {
 }
 
 /// Returns when a schedule is due after `now`; never while it is not enabled.
-pub fn next_run(schedule: &Schedule, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+pub fn next_run(schedule: &Schedule, now: Timestamp) -> Result<Option<Timestamp>> {
     let (cron, zone) = parsed(schedule)?;
     Ok(if schedule.enabled {
         cron.next_after(now, &zone)
@@ -96,7 +96,7 @@ pub fn next_run(schedule: &Schedule, now: Timestamp) -> Result<Option<Timestamp>
 }
 
 /// Returns the expression and the zone of a schedule, as they were checked when they were written.
-pub fn parsed(schedule: &Schedule) -> Result<(CronExpression, TimeZone), Error> {
+pub fn parsed(schedule: &Schedule) -> Result<(CronExpression, TimeZone)> {
     Ok((
         cron("cron_expression", &schedule.cron_expression)?,
         zone("timezone", &schedule.timezone)?,
@@ -108,7 +108,7 @@ pub fn parsed(schedule: &Schedule) -> Result<(CronExpression, TimeZone), Error> 
 /// # Errors
 ///
 /// `INVALID_ARGUMENT` for `field`.
-pub fn cron(field: &str, text: &str) -> Result<CronExpression, Error> {
+pub fn cron(field: &str, text: &str) -> Result<CronExpression> {
     CronExpression::parse(text).map_err(|why| Error::field(field, why))
 }
 
@@ -117,6 +117,6 @@ pub fn cron(field: &str, text: &str) -> Result<CronExpression, Error> {
 /// # Errors
 ///
 /// `INVALID_ARGUMENT` for `field`.
-pub fn zone(field: &str, name: &str) -> Result<TimeZone, Error> {
+pub fn zone(field: &str, name: &str) -> Result<TimeZone> {
     timezone(name).map_err(|why| Error::field(field, why))
 }

@@ -14,7 +14,7 @@ use http::{HeaderMap, Response};
 use http_body::Frame;
 use kanat_auth::Role;
 use kanat_model::id::ApiKeyId;
-use kanat_model::{Code, Error, Timestamp};
+use kanat_model::{Code, Error, Result, Timestamp};
 use kanat_store::api_key::{self, ApiKey};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
@@ -95,7 +95,7 @@ impl Credentials {
         }
     }
 
-    async fn read(&self, app: &App, caller: &Caller) -> Result<Option<ApiKey>, Error> {
+    async fn read(&self, app: &App, caller: &Caller) -> Result<Option<ApiKey>> {
         if let Some(found) = self
             .0
             .lock()
@@ -124,7 +124,7 @@ impl Credentials {
 }
 
 /// Errors when the key allows less than it did when the stream began.
-fn judge(caller: &Caller, key: &ApiKey, now: Timestamp) -> Result<(), Error> {
+fn judge(caller: &Caller, key: &ApiKey, now: Timestamp) -> Result<()> {
     if key.expires_at.is_some_and(|at| now >= at) {
         return Err(unauthenticated("the API key has expired"));
     }

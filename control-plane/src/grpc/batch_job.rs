@@ -4,7 +4,7 @@ mod accept;
 mod convert;
 
 use futures::StreamExt;
-use kanat_model::Error;
+use kanat_model::Result;
 use kanat_model::id::{BatchJobId, FlowId};
 use kanat_proto::v1 as wire;
 use tonic::{Request, Response, Status, Streaming};
@@ -59,10 +59,7 @@ service! {
     }
 }
 
-async fn csv_of_errors(
-    call: &Call,
-    id: &BatchJobId,
-) -> Result<wire::ListBatchJobErrorsResponse, Error> {
+async fn csv_of_errors(call: &Call, id: &BatchJobId) -> Result<wire::ListBatchJobErrorsResponse> {
     Ok(wire::ListBatchJobErrorsResponse {
         csv: Some(batch_job::errors_csv(call, id).await?),
         ..Default::default()
@@ -72,7 +69,7 @@ async fn csv_of_errors(
 async fn page_of_errors(
     call: &Call,
     request: wire::ListBatchJobErrorsRequest,
-) -> Result<wire::ListBatchJobErrorsResponse, Error> {
+) -> Result<wire::ListBatchJobErrorsResponse> {
     let page = page::asked(request.limit, request.offset)?;
     let found = batch_job::errors(call, &request.id.into(), page).await?;
     let (data, pagination) = page::convert(found, convert::error);

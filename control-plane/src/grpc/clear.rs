@@ -1,6 +1,6 @@
 //! The list `clear` of updates: names of the values that are taken away.
 
-use kanat_model::Error;
+use kanat_model::{Error, Result};
 
 use crate::app::FieldUpdate;
 
@@ -8,7 +8,7 @@ use crate::app::FieldUpdate;
 ///
 /// # Errors
 /// The first name of another field.
-pub fn check(names: &[String], optional: &[&str]) -> Result<(), Error> {
+pub fn check(names: &[String], optional: &[&str]) -> Result<()> {
     match names.iter().find(|name| !optional.contains(&name.as_str())) {
         Some(other) => Err(Error::field(
             "clear",
@@ -29,7 +29,7 @@ pub fn check(names: &[String], optional: &[&str]) -> Result<(), Error> {
 pub fn texts<const N: usize>(
     names: &[String],
     texts: [(&str, &mut Option<String>); N],
-) -> Result<(), Error> {
+) -> Result<()> {
     check(names, &texts.each_ref().map(|(name, _)| *name))?;
     for (name, text) in texts {
         if text.is_none() && is_cleared(names, name) {

@@ -1,7 +1,7 @@
 //! Pages of lists on the wire.
 
 use kanat_model::page::{ListPage, Page};
-use kanat_model::{Error, saturated};
+use kanat_model::{Error, Result, saturated};
 use kanat_proto::v1::{self, Pagination};
 
 /// Returns the part of a list that a request asks for: 50 from the start unless it says otherwise,
@@ -10,7 +10,7 @@ use kanat_proto::v1::{self, Pagination};
 /// # Errors
 ///
 /// The limit is 0.
-pub fn asked(limit: Option<u32>, offset: Option<u32>) -> Result<Page, Error> {
+pub fn asked(limit: Option<u32>, offset: Option<u32>) -> Result<Page> {
     if limit == Some(0) {
         let problem = format!(
             "a page has at least one item; leave it out for {}",
@@ -71,8 +71,8 @@ pub fn answer<T, M: ListItem>(found: ListPage<T>, item: impl FnMut(T) -> M) -> M
 /// Answers with the items of a page, of which one may be unreadable.
 pub fn try_answer<T, M: ListItem>(
     found: ListPage<T>,
-    item: impl FnMut(T) -> Result<M, Error>,
-) -> Result<M::Answer, Error> {
+    item: impl FnMut(T) -> Result<M>,
+) -> Result<M::Answer> {
     let (data, pagination) = convert(found, item);
     let data = data.into_iter().collect::<Result<_, _>>()?;
     Ok(M::answer(data, pagination))

@@ -5,7 +5,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::{BootId, MessageId};
 use kanat_model::message::{Failure, Status};
 
-use crate::{ClaimedMessage, Error, Lease, Outcome, Settlement, trace};
+use crate::{ClaimedMessage, Lease, Outcome, Result, Settlement, trace};
 
 /// A change of the state of one message. It takes effect only if the message still has the owner
 /// and the token with which the change was decided.
@@ -55,7 +55,7 @@ pub(crate) struct State<'a> {
 
 impl Change {
     /// Returns the change that a settlement makes.
-    pub fn settling(settlement: &Settlement) -> Result<Self, Error> {
+    pub fn settling(settlement: &Settlement) -> Result<Self> {
         let Settlement {
             lease,
             at,
@@ -99,7 +99,7 @@ impl Change {
         at: Timestamp,
         attempts: u32,
         failure: &Failure,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         Ok(Self {
             error: ErrorChange::Set(failure.clone()),
             trace: trace::text(&[trace::record(at, "discarded", "flow", attempts)])?,

@@ -55,7 +55,7 @@ pub(crate) trait Dialect: Database<Row: Columns> {
     fn fetch_all(
         query: &mut QueryBuilder<Self>,
         conn: &mut Self::Connection,
-    ) -> impl Future<Output = Result<Vec<Self::Row>, sqlx::Error>> + Send;
+    ) -> impl Future<Output = sqlx::Result<Vec<Self::Row>>> + Send;
 }
 
 /// Implements what is the same text for both drivers.
@@ -68,7 +68,7 @@ macro_rules! driver {
         async fn fetch_all(
             query: &mut QueryBuilder<Self>,
             conn: &mut Self::Connection,
-        ) -> Result<Vec<Self::Row>, sqlx::Error> {
+        ) -> sqlx::Result<Vec<Self::Row>> {
             query.build().fetch_all(conn).await
         }
     };
@@ -116,17 +116,17 @@ impl<D: Dialect> Statement<D> {
         }
     }
 
-    pub async fn rows(&mut self, conn: &mut D::Connection) -> Result<Vec<D::Row>, sqlx::Error> {
+    pub async fn rows(&mut self, conn: &mut D::Connection) -> sqlx::Result<Vec<D::Row>> {
         D::fetch_all(&mut self.0, conn).await
     }
 
     /// Returns the rows of the statement by a connection of its own.
-    pub async fn read(&mut self, reader: &Pool<D>) -> Result<Vec<D::Row>, sqlx::Error> {
+    pub async fn read(&mut self, reader: &Pool<D>) -> sqlx::Result<Vec<D::Row>> {
         self.rows(&mut *reader.acquire().await?).await
     }
 
     /// Returns the one row of the statement.
-    pub async fn row(&mut self, conn: &mut D::Connection) -> Result<D::Row, sqlx::Error> {
+    pub async fn row(&mut self, conn: &mut D::Connection) -> sqlx::Result<D::Row> {
         let rows = self.rows(conn).await?;
         rows.into_iter().next().ok_or(sqlx::Error::RowNotFound)
     }

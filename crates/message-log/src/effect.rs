@@ -8,7 +8,7 @@ use kanat_rate_limit::ExchangeOutcome;
 use tokio::sync::watch;
 
 use crate::change::Change;
-use crate::{AppendOutcome, Error, Lease, PollClaimOutcome, SettleOutcome, Stats};
+use crate::{AppendOutcome, Error, Lease, PollClaimOutcome, Result, SettleOutcome, Stats};
 
 /// Effect of one operation. `C` is a claimed message in the form that the backend returns.
 #[derive(Debug)]
@@ -34,33 +34,33 @@ pub(crate) trait ReleaseSink {
 /// Result of an operation on its way to the caller. If the caller has gone away, dropping the
 /// answer releases the leases in it: no other node would claim these messages while this one lives.
 pub(crate) struct Answer<C: Into<Lease>, S: ReleaseSink> {
-    result: Option<Result<Effect<C>, Error>>,
+    result: Option<Result<Effect<C>>>,
     sink: S,
 }
 
 impl<C: Debug> Effect<C> {
-    pub fn into_appended(self) -> Result<AppendOutcome, Error> {
+    pub fn into_appended(self) -> Result<AppendOutcome> {
         match self {
             Self::Appended(appended) => Ok(appended),
             other => Err(other.unexpected()),
         }
     }
 
-    pub fn into_settled(self) -> Result<SettleOutcome, Error> {
+    pub fn into_settled(self) -> Result<SettleOutcome> {
         match self {
             Self::Settled(settled) => Ok(settled),
             other => Err(other.unexpected()),
         }
     }
 
-    pub fn into_claimed(self) -> Result<Vec<C>, Error> {
+    pub fn into_claimed(self) -> Result<Vec<C>> {
         match self {
             Self::Claimed(claimed) => Ok(claimed),
             other => Err(other.unexpected()),
         }
     }
 
-    pub fn into_count(self) -> Result<u64, Error> {
+    pub fn into_count(self) -> Result<u64> {
         match self {
             Self::AppendedCompleted(count) | Self::Count(count) => Ok(count),
             other => Err(other.unexpected()),
@@ -75,14 +75,14 @@ impl<C: Debug> Effect<C> {
 }
 
 impl<C: Into<Lease>, S: ReleaseSink> Answer<C, S> {
-    pub fn new(result: Result<Effect<C>, Error>, sink: S) -> Self {
+    pub fn new(result: Result<Effect<C>>, sink: S) -> Self {
         Self {
             result: Some(result),
             sink,
         }
     }
 
-    pub fn open(mut self) -> Result<Effect<C>, Error> {
+    pub fn open(mut self) -> Result<Effect<C>> {
         self.result
             .take()
             .unwrap_or_else(|| Err(Error::Unavailable("the answer was lost".to_owned())))

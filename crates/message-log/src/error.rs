@@ -2,6 +2,9 @@
 
 use kanat_model::Code;
 
+/// Result of a call to the log.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// A failed call to the log. Nothing of it was written.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {

@@ -44,7 +44,7 @@ mod walk;
 pub use append::{AppendOutcome, Dedupe, NewMessage, Placement};
 pub use backlog::Backlog;
 pub use completed::CompletedMessage;
-pub use error::Error;
+pub use error::{Error, Result};
 pub use event::{Event, EventPage, EventQuery};
 pub use kanat_model::trace::TraceRecord;
 pub use lease::{

@@ -8,7 +8,7 @@ use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::Status;
 use kanat_model::page::Page;
 
-use crate::{Error, Message, Tenant};
+use crate::{Error, Message, Result, Tenant};
 
 /// Filter for the messages of a flow.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ impl Filter {
     pub const MAX_IDS: usize = 1_000;
 
     /// Refuses a search text or a list of ids that is too long.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<()> {
         check_search(self.search.as_deref())?;
         if self.ids.len() > Self::MAX_IDS {
             let message = format!("may name at most {} messages", Self::MAX_IDS);
@@ -191,7 +191,7 @@ impl Cursor {
 }
 
 /// Refuses a search text that is longer than one may be.
-pub(crate) fn check_search(text: Option<&str>) -> Result<(), Error> {
+pub(crate) fn check_search(text: Option<&str>) -> Result<()> {
     text.map_or(Ok(()), kanat_model::search::check)
         .map_err(Error::State)
 }

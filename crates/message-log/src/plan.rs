@@ -3,16 +3,16 @@
 use bytes::Bytes;
 use kanat_model::id::FlowId;
 
-use crate::Error;
+use crate::Result;
 
 /// Plans of flows, kept as long as messages need them.
 #[async_trait::async_trait]
 pub trait PlanStore: Send + Sync {
     /// Saves plans. A plan of the same flow and version is replaced.
-    async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<(), Error>;
+    async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<()>;
 
     /// Returns the plan of one version of a flow as it was saved.
-    async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error>;
+    async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>>;
 }
 
 /// The plan of one version of a flow, opaque to the log.

@@ -7,39 +7,35 @@ use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, FlowId};
 
-use crate::{Error, SettleOutcome};
+use crate::{Result, SettleOutcome};
 
 /// Polls of flows: one holder at a time, its state, and the records that a flow has seen.
 #[async_trait::async_trait]
 pub trait PollStore: Send + Sync {
     /// Claims the poll of a flow, if it is due and nobody holds it.
-    async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimOutcome, Error>;
+    async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimOutcome>;
 
     /// Writes the state of a poll, unless another holder has taken it over.
-    async fn keep_poll(&self, poll: &Poll) -> Result<SettleOutcome, Error>;
+    async fn keep_poll(&self, poll: &Poll) -> Result<SettleOutcome>;
 
     /// Returns those of these records that a flow has seen.
-    async fn seen_records(
-        &self,
-        flow_id: &FlowId,
-        ids: &[String],
-    ) -> Result<Vec<SeenRecord>, Error>;
+    async fn seen_records(&self, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>>;
 
     /// Notes that a flow has seen these records. Of records with one id the last counts.
-    async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<(), Error>;
+    async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<()>;
 
     /// Forgets the records that a flow has seen before an instant and not since.
-    async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error>;
+    async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<()>;
 
     /// Returns the status of the polls of flows, without flows that were never polled.
-    async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>, Error>;
+    async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>>;
 
     /// Returns the flows that were ever polled and not forgotten, in the order of their ids.
-    async fn polled_flows(&self) -> Result<Vec<FlowId>, Error>;
+    async fn polled_flows(&self) -> Result<Vec<FlowId>>;
 
     /// Forgets some records that a flow has seen or, when none are left, its poll. `true` when
     /// there is more to do.
-    async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool, Error>;
+    async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool>;
 }
 
 /// A request of a node to poll for a flow.

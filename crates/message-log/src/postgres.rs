@@ -75,8 +75,8 @@ use crate::change::Change;
 use crate::completed::CompletedRow;
 use crate::operator_decision::Decision;
 use crate::{
-    AppendOutcome, Backlog, Claim, ClaimedMessage, CompletedMessage, DeliveryStore, Error, FlowEnd,
-    MessageLog, NewMessage, NodeLease, RenewalOutcome, SettleOutcome, Settlement, Stats,
+    AppendOutcome, Backlog, Claim, ClaimedMessage, CompletedMessage, DeliveryStore, FlowEnd,
+    MessageLog, NewMessage, NodeLease, RenewalOutcome, Result, SettleOutcome, Settlement, Stats,
     StepCheckpoint, Tenant, Waiting,
 };
 
@@ -104,7 +104,7 @@ impl PostgresLog {
     /// when it is older.
     ///
     /// Errors when a newer build wrote it, or when it cannot be reached.
-    pub async fn open(address: &str, options: Options) -> Result<Self, Error> {
+    pub async fn open(address: &str, options: Options) -> Result<Self> {
         let connecting = Connections::new(address, &options)?;
         let space = connecting.space;
         let mut session = connecting.session().await.map_err(outward)?;
@@ -176,7 +176,7 @@ impl PostgresLog {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn change_past(&self) -> Result<(EpochId, EpochId), Error> {
+    pub async fn change_past(&self) -> Result<(EpochId, EpochId)> {
         self.ask(lease::change_past(&self.workers.current())).await
     }
 
@@ -186,7 +186,7 @@ impl PostgresLog {
 
     /// Returns the answer of the database, or an error when it does not come in time: a connection
     /// may fall silent without being closed, and the database may continue on another server.
-    async fn ask<T, E>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, Error>
+    async fn ask<T, E>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T>
     where
         E: Into<CallError>,
     {
@@ -199,18 +199,13 @@ impl PostgresLog {
     }
 
     /// Runs a statement of its own, and returns the number of rows that it wrote.
-    async fn write(&self, statement: Query<'_, Postgres, PgArguments>) -> Result<u64, Error> {
+    async fn write(&self, statement: Query<'_, Postgres, PgArguments>) -> Result<u64> {
         let workers = self.workers.current();
         let written = self.ask(statement.execute(&workers)).await?;
         Ok(written.rows_affected())
     }
 
-    async fn decide(
-        &self,
-        tenant: &Tenant,
-        id: &MessageId,
-        decision: Decision,
-    ) -> Result<(), Error> {
+    async fn decide(&self, tenant: &Tenant, id: &MessageId, decision: Decision) -> Result<()> {
         let workers = self.workers.current();
         self.ask(operator_decision::decide(
             &workers,
@@ -224,7 +219,7 @@ impl PostgresLog {
         Ok(())
     }
 
-    async fn settled(&self, work: Work) -> Result<SettleOutcome, Error> {
+    async fn settled(&self, work: Work) -> Result<SettleOutcome> {
         self.queue.submit(work).await?.into_settled()
     }
 }
@@ -294,14 +289,14 @@ async fn claim(workers: PgPool, context: Arc<Context>, claim: Claim, reply: Repl
 
 #[async_trait::async_trait]
 impl DeliveryStore for PostgresLog {
-    async fn append(&self, message: NewMessage) -> Result<AppendOutcome, Error> {
+    async fn append(&self, message: NewMessage) -> Result<AppendOutcome> {
         self.queue
             .try_submit(Work::Append(Box::new(message)))
             .await?
             .into_appended()
     }
 
-    async fn append_completed(&self, messages: Vec<Arc<CompletedMessage>>) -> Result<(), Error> {
+    async fn append_completed(&self, messages: Vec<Arc<CompletedMessage>>) -> Result<()> {
         let rows = messages
             .into_iter()
             .map(CompletedRow::of)
@@ -313,16 +308,16 @@ impl DeliveryStore for PostgresLog {
             .map(drop)
     }
 
-    async fn settle(&self, settlement: &Settlement) -> Result<SettleOutcome, Error> {
+    async fn settle(&self, settlement: &Settlement) -> Result<SettleOutcome> {
         self.settled(Work::Settle(Box::new(Change::settling(settlement)?)))
             .await
     }
 
-    async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<SettleOutcome, Error> {
+    async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<SettleOutcome> {
         self.settled(Work::Checkpoint(Box::new(checkpoint))).await
     }
 
-    async fn claim(&self, asked: Claim) -> Result<Vec<ClaimedMessage>, Error> {
+    async fn claim(&self, asked: Claim) -> Result<Vec<ClaimedMessage>> {
         let (reply, answer) = oneshot::channel();
         self.tasks.spawn(claim(
             self.workers.current(),
@@ -333,11 +328,11 @@ impl DeliveryStore for PostgresLog {
         answer.await.map_err(|_| closed())?.open()?.into_claimed()
     }
 
-    async fn waiting(&self) -> Result<Vec<Waiting>, Error> {
+    async fn waiting(&self) -> Result<Vec<Waiting>> {
         self.ask(claim::waiting(&self.workers.current())).await
     }
 
-    async fn backlog(&self) -> Result<Vec<Backlog>, Error> {
+    async fn backlog(&self) -> Result<Vec<Backlog>> {
         self.ask(backlog::backlog(&self.workers.current())).await
     }
 
@@ -345,12 +340,7 @@ impl DeliveryStore for PostgresLog {
         self.context.shared.progress.claimable()
     }
 
-    async fn open_lease(
-        &self,
-        owner: &BootId,
-        node: &NodeId,
-        ttl: Duration,
-    ) -> Result<NodeLease, Error> {
+    async fn open_lease(&self, owner: &BootId, node: &NodeId, ttl: Duration) -> Result<NodeLease> {
         let lease = self
             .ask(lease::open(&self.workers.current(), owner, node, ttl))
             .await?;
@@ -358,7 +348,7 @@ impl DeliveryStore for PostgresLog {
         Ok(lease)
     }
 
-    async fn renew_lease(&self, lease: &mut NodeLease) -> Result<RenewalOutcome, Error> {
+    async fn renew_lease(&self, lease: &mut NodeLease) -> Result<RenewalOutcome> {
         let workers = self.workers.current();
         let renewed = self.ask(lease::renew(&workers, lease)).await?;
         if let RenewalOutcome::PastChanged { .. } = &renewed {
@@ -371,14 +361,14 @@ impl DeliveryStore for PostgresLog {
         Ok(renewed)
     }
 
-    async fn hand_back(&self, owner: &BootId) -> Result<(), Error> {
+    async fn hand_back(&self, owner: &BootId) -> Result<()> {
         self.ask(lease::hand_back(&self.workers.current(), owner))
             .await?;
         self.context.shared.publish(Notification::Claimable);
         Ok(())
     }
 
-    async fn end_flow(&self, flow_id: &FlowId, failure: &Failure) -> Result<FlowEnd, Error> {
+    async fn end_flow(&self, flow_id: &FlowId, failure: &Failure) -> Result<FlowEnd> {
         let workers = self.workers.current();
         let end = self
             .ask(end::end_flow(&workers, self.space(), flow_id, failure))
@@ -389,7 +379,7 @@ impl DeliveryStore for PostgresLog {
         Ok(end)
     }
 
-    async fn probe(&self) -> Result<(), Error> {
+    async fn probe(&self) -> Result<()> {
         self.ask(append::probe(&self.workers.current())).await
     }
 }
@@ -401,16 +391,16 @@ impl MessageLog for PostgresLog {
         tenant: &Tenant,
         id: &MessageId,
         flow_version: Option<u32>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         self.decide(tenant, id, Decision::Retry { flow_version })
             .await
     }
 
-    async fn discard(&self, tenant: &Tenant, id: &MessageId) -> Result<(), Error> {
+    async fn discard(&self, tenant: &Tenant, id: &MessageId) -> Result<()> {
         self.decide(tenant, id, Decision::Discard).await
     }
 
-    async fn retain(&self, older_than: Timestamp) -> Result<u64, Error> {
+    async fn retain(&self, older_than: Timestamp) -> Result<u64> {
         let workers = self.workers.current();
         let retained = retain::retain(&workers, self.space(), older_than);
         timeout(RETAIN_TIMEOUT, retained)
@@ -419,12 +409,12 @@ impl MessageLog for PostgresLog {
             .map_err(outward)
     }
 
-    async fn is_empty(&self) -> Result<bool, Error> {
+    async fn is_empty(&self) -> Result<bool> {
         self.ask(crate::message::read::is_empty(&self.readers.current()))
             .await
     }
 
-    async fn ping(&self) -> Result<(), Error> {
+    async fn ping(&self) -> Result<()> {
         self.ask(read::ping(&self.readers.current())).await
     }
 

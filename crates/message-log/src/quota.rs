@@ -10,7 +10,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::ConsumerKeyId;
 use kanat_rate_limit::{Exchange, ExchangeOutcome};
 
-use crate::Error;
+use crate::Result;
 
 /// Time after which the ledger of an idle connector is dropped. Its bucket is full by then,
 /// whatever its rate.
@@ -26,10 +26,10 @@ pub trait QuotaStore: Send + Sync {
 
     /// Applies an exchange to the ledgers of its keys, all of it or nothing. An exchange without
     /// requests only returns the number of nodes.
-    async fn exchange(&self, exchange: &Exchange) -> Result<ExchangeOutcome, Error>;
+    async fn exchange(&self, exchange: &Exchange) -> Result<ExchangeOutcome>;
 
     /// Returns the usage of these consumer keys, without keys that were never used.
-    async fn key_usage(&self, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, Error>;
+    async fn key_usage(&self, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>>;
 }
 
 /// Usage of a consumer key.

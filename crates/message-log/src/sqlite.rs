@@ -72,7 +72,7 @@ use crate::lease::LeaseState;
 use crate::operator_decision::Decision;
 use crate::{
     AppendOutcome, Backlog, Claim, ClaimedMessage, CompletedMessage, DeliveryStore, Error, FlowEnd,
-    MessageLog, NewMessage, NodeLease, RenewalOutcome, SettleOutcome, Settlement, Stats,
+    MessageLog, NewMessage, NodeLease, RenewalOutcome, Result, SettleOutcome, Settlement, Stats,
     StepCheckpoint, Tenant, Waiting,
 };
 
@@ -95,11 +95,11 @@ impl SqliteLog {
     ///
     /// # Errors
     /// The file has a newer schema, or cannot be opened.
-    pub async fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
+    pub async fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         Self::start(path.as_ref(), options, SyncFailures::default()).await
     }
 
-    async fn start(path: &Path, options: Options, failures: SyncFailures) -> Result<Self, Error> {
+    async fn start(path: &Path, options: Options, failures: SyncFailures) -> Result<Self> {
         let file = path.to_owned();
         let write = options.clone();
         let opened = tokio::task::spawn_blocking(move || connect(&file, &write, failures)).await;
@@ -145,30 +145,25 @@ impl SqliteLog {
     }
 
     /// Returns the tables once they have every operation that was acknowledged before this call.
-    async fn tables(&self) -> Result<&SqlitePool, Error> {
+    async fn tables(&self) -> Result<&SqlitePool> {
         if self.state.has_pending() {
             self.done(Work::Flush).await?;
         }
         Ok(&self.reader)
     }
 
-    async fn settled(&self, work: impl Into<Work>) -> Result<SettleOutcome, Error> {
+    async fn settled(&self, work: impl Into<Work>) -> Result<SettleOutcome> {
         self.queue.submit(work).await?.into_settled()
     }
 
-    async fn decide(
-        &self,
-        tenant: &Tenant,
-        id: &MessageId,
-        decision: Decision,
-    ) -> Result<(), Error> {
+    async fn decide(&self, tenant: &Tenant, id: &MessageId, decision: Decision) -> Result<()> {
         let tenant = tenant.clone();
         let id = id.clone();
         let decide = Task::new(move |tx| operator_decision::decide(tx, &tenant, &id, decision));
         self.done(decide.making_claimable()).await
     }
 
-    async fn done(&self, work: impl Into<Work>) -> Result<(), Error> {
+    async fn done(&self, work: impl Into<Work>) -> Result<()> {
         match self.queue.submit(work).await? {
             Effect::Done => Ok(()),
             Effect::Refused(error) => Err(error),
@@ -188,7 +183,7 @@ struct FileParts {
     last_seq: i64,
 }
 
-fn connect(path: &Path, options: &Options, failures: SyncFailures) -> Result<FileParts, Error> {
+fn connect(path: &Path, options: &Options, failures: SyncFailures) -> Result<FileParts> {
     let mut conn = options.writing(path)?;
     schema::migrate(&mut conn)?;
     let journal = Journal::open(&conn, path, options, &failures)?;
@@ -220,14 +215,14 @@ fn write_ahead_log_path(path: &Path) -> PathBuf {
 
 #[async_trait::async_trait]
 impl DeliveryStore for SqliteLog {
-    async fn append(&self, message: NewMessage) -> Result<AppendOutcome, Error> {
+    async fn append(&self, message: NewMessage) -> Result<AppendOutcome> {
         self.queue
             .try_submit(Work::Append(Box::new(message)))
             .await?
             .into_appended()
     }
 
-    async fn append_completed(&self, messages: Vec<Arc<CompletedMessage>>) -> Result<(), Error> {
+    async fn append_completed(&self, messages: Vec<Arc<CompletedMessage>>) -> Result<()> {
         let rows = messages
             .into_iter()
             .map(CompletedRow::of)
@@ -239,25 +234,25 @@ impl DeliveryStore for SqliteLog {
             .map(drop)
     }
 
-    async fn settle(&self, settlement: &Settlement) -> Result<SettleOutcome, Error> {
+    async fn settle(&self, settlement: &Settlement) -> Result<SettleOutcome> {
         self.settled(Work::Settle(Box::new(Change::settling(settlement)?)))
             .await
     }
 
-    async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<SettleOutcome, Error> {
+    async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<SettleOutcome> {
         self.settled(Work::Checkpoint(Box::new(checkpoint))).await
     }
 
-    async fn claim(&self, claim: Claim) -> Result<Vec<ClaimedMessage>, Error> {
+    async fn claim(&self, claim: Claim) -> Result<Vec<ClaimedMessage>> {
         let _one = self.claims.lock().await;
         claim::claim(self.tables().await?, &self.queue, claim).await
     }
 
-    async fn waiting(&self) -> Result<Vec<Waiting>, Error> {
+    async fn waiting(&self) -> Result<Vec<Waiting>> {
         claim::waiting(self.tables().await?).await
     }
 
-    async fn backlog(&self) -> Result<Vec<Backlog>, Error> {
+    async fn backlog(&self) -> Result<Vec<Backlog>> {
         backlog::backlog(self.tables().await?).await
     }
 
@@ -265,12 +260,7 @@ impl DeliveryStore for SqliteLog {
         self.state.claimable()
     }
 
-    async fn open_lease(
-        &self,
-        owner: &BootId,
-        node: &NodeId,
-        ttl: Duration,
-    ) -> Result<NodeLease, Error> {
+    async fn open_lease(&self, owner: &BootId, node: &NodeId, ttl: Duration) -> Result<NodeLease> {
         let ttl_ms = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);
         let lease = NodeLease {
             owner: owner.clone(),
@@ -286,7 +276,7 @@ impl DeliveryStore for SqliteLog {
 
     /// Never reports a restored log: once another file is at the path of the open one, the writer
     /// refuses every operation.
-    async fn renew_lease(&self, lease: &mut NodeLease) -> Result<RenewalOutcome, Error> {
+    async fn renew_lease(&self, lease: &mut NodeLease) -> Result<RenewalOutcome> {
         let owner = lease.owner.clone();
         let renew = Task::new(move |tx| lease::renew(tx, &owner));
         match self.settled(renew).await? {
@@ -295,13 +285,13 @@ impl DeliveryStore for SqliteLog {
         }
     }
 
-    async fn hand_back(&self, owner: &BootId) -> Result<(), Error> {
+    async fn hand_back(&self, owner: &BootId) -> Result<()> {
         let owner = owner.clone();
         let end = Task::new(move |tx| lease::hand_back(tx, &owner));
         self.done(end.making_claimable()).await
     }
 
-    async fn end_flow(&self, flow_id: &FlowId, failure: &Failure) -> Result<FlowEnd, Error> {
+    async fn end_flow(&self, flow_id: &FlowId, failure: &Failure) -> Result<FlowEnd> {
         let id = flow_id.clone();
         let failure = failure.clone();
         let end = Task::new(move |tx| end::end_flow(tx, &id, &failure));
@@ -313,7 +303,7 @@ impl DeliveryStore for SqliteLog {
         })
     }
 
-    async fn probe(&self) -> Result<(), Error> {
+    async fn probe(&self) -> Result<()> {
         self.done(Work::Probe).await
     }
 }
@@ -325,16 +315,16 @@ impl MessageLog for SqliteLog {
         tenant: &Tenant,
         id: &MessageId,
         flow_version: Option<u32>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         self.decide(tenant, id, Decision::Retry { flow_version })
             .await
     }
 
-    async fn discard(&self, tenant: &Tenant, id: &MessageId) -> Result<(), Error> {
+    async fn discard(&self, tenant: &Tenant, id: &MessageId) -> Result<()> {
         self.decide(tenant, id, Decision::Discard).await
     }
 
-    async fn retain(&self, older_than: Timestamp) -> Result<u64, Error> {
+    async fn retain(&self, older_than: Timestamp) -> Result<u64> {
         // On a full disk the tables may not take the pending writes. Retention makes room for them.
         if let Err(error) = self.tables().await {
             tracing::warn!(%error, "retention begins without the pending writes of the journal");
@@ -342,11 +332,11 @@ impl MessageLog for SqliteLog {
         retain::retain(&self.reader, &self.queue, older_than).await
     }
 
-    async fn is_empty(&self) -> Result<bool, Error> {
+    async fn is_empty(&self) -> Result<bool> {
         Ok(crate::message::read::is_empty(self.tables().await?).await?)
     }
 
-    async fn ping(&self) -> Result<(), Error> {
+    async fn ping(&self) -> Result<()> {
         // A log that is closed has files no more.
         if !self.reader.is_closed() {
             self.files.check_paths()?;

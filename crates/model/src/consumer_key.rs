@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Error, Timestamp};
+use crate::{Error, Result, Timestamp};
 
 texts! {
     /// State of a key, which decides whether it opens its API.
@@ -39,7 +39,7 @@ impl Standing {
 
     /// The key makes room for another one when the grace period ends. Errors when it is inactive,
     /// or did so before.
-    pub fn rotate(self, now: Timestamp, grace: Duration) -> Result<Self, Error> {
+    pub fn rotate(self, now: Timestamp, grace: Duration) -> Result<Self> {
         match (self.status(now), self.expires_at) {
             (Status::Active, None) => Ok(Self {
                 expires_at: Some(now.after(grace)),
@@ -55,7 +55,7 @@ impl Standing {
     }
 
     /// Errors when the key has ended.
-    pub fn suspend(self, now: Timestamp) -> Result<Self, Error> {
+    pub fn suspend(self, now: Timestamp) -> Result<Self> {
         self.living(now, "suspended").map(|living| Self {
             suspended: true,
             ..living
@@ -63,7 +63,7 @@ impl Standing {
     }
 
     /// Errors when the key has ended.
-    pub fn resume(self, now: Timestamp) -> Result<Self, Error> {
+    pub fn resume(self, now: Timestamp) -> Result<Self> {
         self.living(now, "activated").map(|living| Self {
             suspended: false,
             ..living
@@ -78,7 +78,7 @@ impl Standing {
         }
     }
 
-    fn living(self, now: Timestamp, what: &str) -> Result<Self, Error> {
+    fn living(self, now: Timestamp, what: &str) -> Result<Self> {
         if self.has_ended(now) {
             return Err(Error::precondition(format!(
                 "a key that was revoked or rotated out cannot be {what}: make another"

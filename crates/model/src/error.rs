@@ -9,6 +9,9 @@ use crate::id::{AdapterId, FlowId, InstanceId, LookupTableId, PolicyId, Publishe
 /// Characters of a text in an error.
 const MAX_TEXT: usize = 1_000;
 
+/// Result of a call.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// A failed call, in words fit for the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]

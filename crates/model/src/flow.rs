@@ -1,6 +1,6 @@
 //! The states of a flow (spec, "States and transitions").
 
-use crate::Error;
+use crate::{Error, Result};
 
 texts! {
     /// State of a flow.
@@ -21,16 +21,16 @@ impl Status {
     }
 
     /// Errors when the flow is not active.
-    pub fn pause(self) -> Result<Self, Error> {
+    pub fn pause(self) -> Result<Self> {
         self.lead(Self::Active, Self::Paused, "paused")
     }
 
     /// Errors when the flow is not paused.
-    pub fn resume(self) -> Result<Self, Error> {
+    pub fn resume(self) -> Result<Self> {
         self.lead(Self::Paused, Self::Active, "resumed")
     }
 
-    fn lead(self, from: Self, to: Self, done: &str) -> Result<Self, Error> {
+    fn lead(self, from: Self, to: Self, done: &str) -> Result<Self> {
         if self == from {
             return Ok(to);
         }

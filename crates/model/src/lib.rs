@@ -31,7 +31,7 @@ pub mod schedule;
 
 pub use code::Code;
 pub use count::saturated;
-pub use error::{Error, FieldError, ResourceRef};
+pub use error::{Error, FieldError, ResourceRef, Result};
 pub use health::Health;
 pub use mask::Mask;
 pub use secret::Secret;

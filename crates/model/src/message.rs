@@ -1,6 +1,6 @@
 //! The states of a message and what starts one.
 
-use crate::Error;
+use crate::{Error, Result};
 
 texts! {
     /// State of a message.
@@ -47,7 +47,7 @@ impl Status {
     }
 
     /// A person retries it: only from `dead_letter`.
-    pub fn retry(self) -> Result<Self, Error> {
+    pub fn retry(self) -> Result<Self> {
         match self {
             Self::DeadLetter => Ok(Self::Received),
             Self::Retrying => Err(Error::precondition(
@@ -67,7 +67,7 @@ impl Status {
     }
 
     /// A person discards it: a dead letter, or one that still waits.
-    pub fn discard(self) -> Result<Self, Error> {
+    pub fn discard(self) -> Result<Self> {
         match self {
             Self::DeadLetter | Self::Received | Self::Retrying | Self::Held => Ok(Self::Discarded),
             Self::Processing | Self::Delivered | Self::Filtered | Self::Discarded => Err(

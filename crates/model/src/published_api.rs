@@ -2,7 +2,7 @@
 
 pub mod path;
 
-use crate::{Error, Timestamp};
+use crate::{Error, Result, Timestamp};
 pub use path::Path;
 
 texts! {
@@ -88,7 +88,7 @@ texts! {
 
 impl VersionStatus {
     /// A deprecated version may be given another sunset date. Errors when it is retired.
-    pub fn deprecate(self) -> Result<Self, Error> {
+    pub fn deprecate(self) -> Result<Self> {
         match self {
             Self::Active | Self::Deprecated => Ok(Self::Deprecated),
             Self::Retired => Err(Error::precondition(
@@ -98,7 +98,7 @@ impl VersionStatus {
     }
 
     /// Errors when the version is not deprecated, and before its sunset date.
-    pub fn retire(self, sunset_at: Option<Timestamp>, now: Timestamp) -> Result<Self, Error> {
+    pub fn retire(self, sunset_at: Option<Timestamp>, now: Timestamp) -> Result<Self> {
         match (self, sunset_at) {
             (Self::Deprecated, Some(at)) if now < at => {
                 let day: String = at.to_string().chars().take(10).collect();
@@ -116,7 +116,7 @@ impl VersionStatus {
     }
 
     /// Errors when the version is retired already.
-    pub fn retire_at_once(self) -> Result<Self, Error> {
+    pub fn retire_at_once(self) -> Result<Self> {
         match self {
             Self::Active | Self::Deprecated => Ok(Self::Retired),
             Self::Retired => Err(Error::precondition("the version is retired already")),

@@ -8,7 +8,7 @@ use kanat_model::page::{ListPage, Page};
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Error, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adapter {
@@ -41,7 +41,7 @@ record! {
 }
 
 /// Errors when the environment has an adapter of that name.
-pub async fn insert(db: &mut Db, adapter: &Adapter) -> Result<(), Error> {
+pub async fn insert(db: &mut Db, adapter: &Adapter) -> Result<()> {
     db.insert(adapter)
         .await
         .map_err(Error::taken("adapter", &adapter.name))
@@ -74,7 +74,7 @@ pub async fn list(
     environment: &EnvironmentId,
     filter: &Filter,
     page: Page,
-) -> Result<ListPage<Adapter>, Error> {
+) -> Result<ListPage<Adapter>> {
     db.search(
         COUNT,
         LIST,
@@ -93,7 +93,7 @@ const UPDATE: &str = sql!(
 );
 
 /// Writes an adapter as its next version. Errors when another one has the name.
-pub async fn update(db: &mut Db, adapter: &mut Adapter) -> Result<(), Error> {
+pub async fn update(db: &mut Db, adapter: &mut Adapter) -> Result<()> {
     adapter.version += 1;
     db.run(UPDATE, &adapter.values())
         .await

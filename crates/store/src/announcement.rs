@@ -7,7 +7,7 @@ use std::time::Duration;
 use kanat_database::Servers;
 use kanat_model::id::{EnvironmentId, NodeId};
 
-use crate::{Db, Error};
+use crate::{Db, Result};
 
 const CHANNEL: &str = "kanat_announcements";
 
@@ -27,7 +27,7 @@ pub enum Announcement {
 const NOTIFY: &str = "SELECT CAST(pg_notify($1, $2) AS TEXT)";
 
 /// Tells the other processes, once the transaction is committed.
-pub async fn announce(db: &mut Db, announcement: &Announcement) -> Result<(), Error> {
+pub async fn announce(db: &mut Db, announcement: &Announcement) -> Result<()> {
     if db.is_shared() {
         db.execute(NOTIFY, &[&CHANNEL, &announcement.to_text()])
             .await?;
@@ -41,7 +41,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    pub(crate) async fn open(servers: &Servers) -> Result<Self, Error> {
+    pub(crate) async fn open(servers: &Servers) -> Result<Self> {
         Ok(Self {
             inner: kanat_database::Listener::connect(servers, CHANNEL).await?,
         })
@@ -51,7 +51,7 @@ impl Listener {
     ///
     /// # Errors
     /// The connection was lost, and with it perhaps some announcements: open another one.
-    pub async fn next(&mut self) -> Result<Announcement, Error> {
+    pub async fn next(&mut self) -> Result<Announcement> {
         loop {
             // Another build may say more than this one knows.
             if let Some(announcement) = Announcement::parse(&self.inner.next().await?) {

@@ -7,7 +7,7 @@ use kanat_model::page::{ListPage, Page};
 use crate::record::record;
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
@@ -33,7 +33,7 @@ record! {
     }
 }
 
-pub async fn insert(db: &mut Db, key: &ApiKey) -> Result<(), Error> {
+pub async fn insert(db: &mut Db, key: &ApiKey) -> Result<()> {
     db.insert(key).await
 }
 
@@ -76,6 +76,6 @@ const LIST: &str = sql!(
 );
 
 /// The account's keys, newest first.
-pub async fn list(db: &mut Db, account: &AccountId, page: Page) -> Result<ListPage<ApiKey>, Error> {
+pub async fn list(db: &mut Db, account: &AccountId, page: Page) -> Result<ListPage<ApiKey>> {
     db.page(COUNT, LIST, &[account], page).await
 }

@@ -13,7 +13,7 @@ use crate::column::Value;
 use crate::record::record;
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchJob {
@@ -40,7 +40,7 @@ record! {
 }
 
 /// Adds a job of which nothing has begun.
-pub async fn insert(db: &mut Db, job: &BatchJob) -> Result<(), Error> {
+pub async fn insert(db: &mut Db, job: &BatchJob) -> Result<()> {
     db.insert(job).await
 }
 
@@ -77,7 +77,7 @@ const RETRY: &str = "SELECT id FROM batch_job WHERE retry_of = $1 ORDER BY id LI
 
 /// The job that retries this one, where there is one. Nobody else makes one before the transaction
 /// ends.
-pub async fn retry_of(db: &mut Db, id: &BatchJobId) -> Result<Option<BatchJobId>, Error> {
+pub async fn retry_of(db: &mut Db, id: &BatchJobId) -> Result<Option<BatchJobId>> {
     db.run(HOLD, &[id]).await?;
     db.first(RETRY, &[id]).await
 }
@@ -96,7 +96,7 @@ pub async fn list(
     environment: &EnvironmentId,
     flow: Option<&FlowId>,
     page: Page,
-) -> Result<ListPage<BatchJob>, Error> {
+) -> Result<ListPage<BatchJob>> {
     let flow = flow.map_or("", FlowId::as_str);
     db.page(COUNT, LIST, &[environment, &flow], page).await
 }
@@ -107,7 +107,7 @@ const FINISH: &str = "UPDATE batch_job SET finished_at = $2, \
 
 /// Finishes a job whose records have all ended, or a cancelled one none of whose records is under
 /// way any more.
-pub async fn finish(db: &mut Db, id: &BatchJobId, now: Timestamp) -> Result<bool, Error> {
+pub async fn finish(db: &mut Db, id: &BatchJobId, now: Timestamp) -> Result<bool> {
     let values: [&dyn Value; 4] = [id, &now, &Status::finish(1), &Status::finish(0)];
     db.changes(FINISH, &values).await
 }
@@ -115,7 +115,7 @@ pub async fn finish(db: &mut Db, id: &BatchJobId, now: Timestamp) -> Result<bool
 const DELETE: &str = "DELETE FROM batch_job WHERE id = $1";
 
 /// Drops a job and its records.
-pub async fn delete(db: &mut Db, id: &BatchJobId) -> Result<(), Error> {
+pub async fn delete(db: &mut Db, id: &BatchJobId) -> Result<()> {
     record::delete(&mut *db, id).await?;
     db.run(DELETE, &[id]).await
 }

@@ -7,7 +7,7 @@ use kanat_model::page::{ListPage, Page};
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Result};
 
 /// How an instance does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +47,7 @@ const PUT: &str = sql!(
 );
 
 /// Writes how an instance does.
-pub async fn put(db: &mut Db, health: &ConnectorHealth) -> Result<(), Error> {
+pub async fn put(db: &mut Db, health: &ConnectorHealth) -> Result<()> {
     db.run(PUT, &health.values()).await
 }
 
@@ -72,7 +72,7 @@ record!(HealthChange in "connector_health_change" {
 });
 
 /// Adds a change to the history.
-pub async fn insert_change(db: &mut Db, change: &HealthChange) -> Result<(), Error> {
+pub async fn insert_change(db: &mut Db, change: &HealthChange) -> Result<()> {
     db.insert(change).await
 }
 
@@ -89,7 +89,7 @@ pub async fn list_changes(
     db: &mut Db,
     instance: &InstanceId,
     page: Page,
-) -> Result<ListPage<HealthChange>, Error> {
+) -> Result<ListPage<HealthChange>> {
     db.page(COUNT_CHANGES, LIST_CHANGES, &[instance], page)
         .await
 }

@@ -8,7 +8,7 @@ use kanat_model::page::{ListPage, Page};
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Error, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectorInstance {
@@ -51,7 +51,7 @@ record! {
 }
 
 /// Errors when the environment has an instance of that name.
-pub async fn insert(db: &mut Db, instance: &ConnectorInstance) -> Result<(), Error> {
+pub async fn insert(db: &mut Db, instance: &ConnectorInstance) -> Result<()> {
     db.insert(instance)
         .await
         .map_err(Error::taken("connector instance", &instance.name))
@@ -90,7 +90,7 @@ pub async fn list(
     environment: &EnvironmentId,
     filter: &Filter,
     page: Page,
-) -> Result<ListPage<ConnectorInstance>, Error> {
+) -> Result<ListPage<ConnectorInstance>> {
     db.search(
         COUNT,
         LIST,
@@ -116,7 +116,7 @@ const UPDATE: &str = sql!(
 
 /// Writes what may change, as the next revision. Errors when the row is no longer at
 /// `instance.revision`, and when another instance of the environment has the name.
-pub async fn update(db: &mut Db, instance: &mut ConnectorInstance) -> Result<(), Error> {
+pub async fn update(db: &mut Db, instance: &mut ConnectorInstance) -> Result<()> {
     let done = db
         .execute(UPDATE, &instance.values())
         .await

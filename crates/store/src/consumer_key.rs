@@ -8,7 +8,7 @@ use kanat_model::page::{ListPage, Page};
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerKey {
@@ -34,7 +34,7 @@ record! {
     }
 }
 
-pub async fn insert(db: &mut Db, key: &ConsumerKey) -> Result<(), Error> {
+pub async fn insert(db: &mut Db, key: &ConsumerKey) -> Result<()> {
     db.insert(key).await
 }
 
@@ -73,7 +73,7 @@ pub async fn list(
     api: &PublishedApiId,
     consumer: &str,
     page: Page,
-) -> Result<ListPage<ConsumerKey>, Error> {
+) -> Result<ListPage<ConsumerKey>> {
     db.page(COUNT, LIST, &[api, &consumer], page).await
 }
 
@@ -85,6 +85,6 @@ const UPDATE: &str = sql!(
 );
 
 /// Writes limits and standing.
-pub async fn update(db: &mut Db, key: &ConsumerKey) -> Result<(), Error> {
+pub async fn update(db: &mut Db, key: &ConsumerKey) -> Result<()> {
     db.run(UPDATE, &key.values()).await
 }

@@ -7,17 +7,12 @@ use sqlx::AssertSqlSafe;
 
 use crate::dialect::Dialect;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Result};
 
 /// Renews the lease of the control plane, which ends `duration` from now by the clock of the
 /// database's server, and tells the master key that it seals under. Leases that ended a day ago are
 /// forgotten.
-pub async fn renew(
-    db: &mut Db,
-    own: &BootId,
-    key_id: &str,
-    duration: Duration,
-) -> Result<(), Error> {
+pub async fn renew(db: &mut Db, own: &BootId, key_id: &str, duration: Duration) -> Result<()> {
     let now = now(db.dialect());
     let duration = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
     let renew = format!(
@@ -32,7 +27,7 @@ pub async fn renew(
 }
 
 /// Returns whether the lease of the control plane has not ended yet.
-pub async fn is_alive(db: &mut Db, boot: &BootId) -> Result<bool, Error> {
+pub async fn is_alive(db: &mut Db, boot: &BootId) -> Result<bool> {
     let now = now(db.dialect());
     let alive = format!("SELECT 1 FROM control_plane WHERE boot_id = $1 AND lease_until > {now}");
     let found: Option<i64> = db.first(AssertSqlSafe(alive), &[boot]).await?;
@@ -40,7 +35,7 @@ pub async fn is_alive(db: &mut Db, boot: &BootId) -> Result<bool, Error> {
 }
 
 /// Returns how many control planes live that seal under another master key than this one.
-pub async fn under_other_keys(db: &mut Db, key_id: &str) -> Result<u64, Error> {
+pub async fn under_other_keys(db: &mut Db, key_id: &str) -> Result<u64> {
     let now = now(db.dialect());
     let others = format!(
         "SELECT count(*) AS planes FROM control_plane WHERE key_id <> $1 AND lease_until > {now}"

@@ -7,7 +7,7 @@ use kanat_model::page::{ListPage, Page};
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointSchema {
@@ -40,7 +40,7 @@ const PUT: &str = sql!(
 );
 
 /// Writes what is known of an endpoint.
-pub async fn put(db: &mut Db, schema: &EndpointSchema) -> Result<(), Error> {
+pub async fn put(db: &mut Db, schema: &EndpointSchema) -> Result<()> {
     db.run(PUT, &schema.values()).await
 }
 
@@ -62,6 +62,6 @@ pub async fn list(
     db: &mut Db,
     instance: &InstanceId,
     page: Page,
-) -> Result<ListPage<EndpointSchema>, Error> {
+) -> Result<ListPage<EndpointSchema>> {
     db.page(COUNT, LIST, &[instance], page).await
 }

@@ -7,7 +7,7 @@ use kanat_model::page::{ListPage, Page};
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Error, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {
@@ -35,7 +35,7 @@ record! {
 
 /// Errors when the account has an environment of that name. Whether another one has its base URL is
 /// the caller's to see.
-pub async fn insert(db: &mut Db, environment: &Environment) -> Result<(), Error> {
+pub async fn insert(db: &mut Db, environment: &Environment) -> Result<()> {
     db.insert(environment)
         .await
         .map_err(Error::taken("environment", &environment.name))
@@ -65,11 +65,7 @@ const LIST: &str = sql!(
 );
 
 /// The account's environments, oldest first.
-pub async fn list(
-    db: &mut Db,
-    account: &AccountId,
-    page: Page,
-) -> Result<ListPage<Environment>, Error> {
+pub async fn list(db: &mut Db, account: &AccountId, page: Page) -> Result<ListPage<Environment>> {
     db.page(COUNT, LIST, &[account], page).await
 }
 
@@ -81,7 +77,7 @@ const UPDATE: &str = sql!(
 
 /// Writes name and base URL, as the next revision. Errors when another environment of the account
 /// has the name.
-pub async fn update(db: &mut Db, environment: &mut Environment) -> Result<(), Error> {
+pub async fn update(db: &mut Db, environment: &mut Environment) -> Result<()> {
     db.run(UPDATE, &environment.values())
         .await
         .map_err(Error::taken("environment", &environment.name))?;

@@ -1,5 +1,8 @@
 //! Errors of the configuration store, and the form in which callers see them.
 
+/// Result of a statement, or of a transaction.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// Why something could not be read from or written to the store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

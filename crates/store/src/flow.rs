@@ -9,7 +9,7 @@ use kanat_model::page::{ListPage, Page};
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Error, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flow {
@@ -75,7 +75,7 @@ macro_rules! select {
 }
 
 /// Errors when the environment has a flow of that name.
-pub async fn insert(db: &mut Db, flow: &Flow) -> Result<(), Error> {
+pub async fn insert(db: &mut Db, flow: &Flow) -> Result<()> {
     db.insert(flow)
         .await
         .map_err(Error::taken("flow", &flow.name))
@@ -102,7 +102,7 @@ statements! {
 const EXISTS: &str = "SELECT COUNT(*) AS total FROM flow WHERE id = $1 AND deleted_at IS NULL";
 
 /// Returns whether the flow exists, in whatever environment.
-pub async fn exists(db: &mut Db, id: &FlowId) -> Result<bool, Error> {
+pub async fn exists(db: &mut Db, id: &FlowId) -> Result<bool> {
     Ok(db.one::<u64>(EXISTS, &[id]).await? > 0)
 }
 
@@ -120,7 +120,7 @@ pub async fn list(
     environment: &EnvironmentId,
     filter: &Filter,
     page: Page,
-) -> Result<ListPage<Flow>, Error> {
+) -> Result<ListPage<Flow>> {
     let status = filter.status.map_or("", Status::as_str);
     db.search(COUNT, LIST, &[environment, &status], &filter.search, page)
         .await
@@ -137,7 +137,7 @@ const UPDATE: &str = sql!(
 
 /// Writes what may change, as the next revision. Errors when the row is no longer at
 /// `flow.revision`, and when another flow of the environment has the name.
-pub async fn update(db: &mut Db, flow: &mut Flow) -> Result<(), Error> {
+pub async fn update(db: &mut Db, flow: &mut Flow) -> Result<()> {
     let done = db
         .execute(UPDATE, &flow.values())
         .await
@@ -174,7 +174,7 @@ pub async fn unsealed(
     db: &mut Db,
     after: (&FlowId, i64),
     limit: u32,
-) -> Result<Vec<UnsealedDefinition>, Error> {
+) -> Result<Vec<UnsealedDefinition>> {
     let (flow, version) = after;
     db.all(UNSEALED, &[flow, &version, &limit]).await
 }
@@ -191,7 +191,7 @@ pub async fn seal(
     plain: &UnsealedDefinition,
     masked: &str,
     sealed: &[u8],
-) -> Result<(), Error> {
+) -> Result<()> {
     let statement = if plain.version == 0 {
         SEAL_DRAFT
     } else {

@@ -8,7 +8,7 @@ use sqlx::any::AnyRow;
 use crate::record::{FromRow, RowExt, record};
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowVersion {
@@ -31,7 +31,7 @@ record! {
     }
 }
 
-pub async fn insert(db: &mut Db, version: &FlowVersion) -> Result<(), Error> {
+pub async fn insert(db: &mut Db, version: &FlowVersion) -> Result<()> {
     db.insert(version).await
 }
 
@@ -49,7 +49,7 @@ pub struct Running {
 }
 
 impl FromRow for Running {
-    fn read(row: &AnyRow, _: usize) -> Result<Self, Error> {
+    fn read(row: &AnyRow, _: usize) -> Result<Self> {
         Ok(Self {
             version: FlowVersion::read(row, 0)?,
             environment_id: row.column("environment_id")?,
@@ -66,12 +66,7 @@ const RUNNING: &str = "SELECT v.flow_id, v.version, v.yaml_config, v.sealed_conf
 
 /// Returns deployed versions of all environments whose definition has `word` in it, in order of
 /// their flows' ids, after the flow `after`.
-pub async fn running(
-    db: &mut Db,
-    word: &str,
-    after: &FlowId,
-    limit: u32,
-) -> Result<Vec<Running>, Error> {
+pub async fn running(db: &mut Db, word: &str, after: &FlowId, limit: u32) -> Result<Vec<Running>> {
     db.all(RUNNING, &[after, &format!("%{word}%"), &limit])
         .await
 }
@@ -84,6 +79,6 @@ const LIST: &str = sql!(
 );
 
 /// The flow's versions, newest first.
-pub async fn list(db: &mut Db, flow: &FlowId, page: Page) -> Result<ListPage<FlowVersion>, Error> {
+pub async fn list(db: &mut Db, flow: &FlowId, page: Page) -> Result<ListPage<FlowVersion>> {
     db.page(COUNT, LIST, &[flow], page).await
 }

@@ -46,6 +46,6 @@ pub mod webhook_token;
 pub use announcement::{Announcement, Listener};
 pub use changes::Changes;
 pub use db::Db;
-pub use error::Error;
+pub use error::{Error, Result};
 pub use store::{Options, Store};
 pub use transaction::Tx;

@@ -10,7 +10,7 @@ use kanat_model::page::{ListPage, Page};
 use crate::record::record;
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Error, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LookupTable {
@@ -34,7 +34,7 @@ record! {
 }
 
 /// Errors when the environment has a table of that name.
-pub async fn insert(db: &mut Db, table: &LookupTable) -> Result<(), Error> {
+pub async fn insert(db: &mut Db, table: &LookupTable) -> Result<()> {
     db.insert(table)
         .await
         .map_err(Error::taken("lookup table", &table.name))
@@ -65,7 +65,7 @@ pub async fn list(
     environment: &EnvironmentId,
     search: &str,
     page: Page,
-) -> Result<ListPage<LookupTable>, Error> {
+) -> Result<ListPage<LookupTable>> {
     db.search(COUNT, LIST, &[environment], search, page).await
 }
 
@@ -81,6 +81,6 @@ pub async fn modified(
     id: &LookupTableId,
     entries: u32,
     at: Timestamp,
-) -> Result<LookupTable, Error> {
+) -> Result<LookupTable> {
     db.one(MODIFIED, &[id, &at, &entries]).await
 }

@@ -2,7 +2,7 @@
 //! schema is refused.
 
 use crate::dialect::Dialect;
-use crate::{Db, Error, meta};
+use crate::{Db, Error, Result, meta};
 
 macro_rules! texts {
     ($($name:literal),* $(,)?) => {
@@ -36,12 +36,12 @@ const CURRENT: &str = "SELECT COALESCE(MAX(version), 0) AS version FROM schema_v
 const RECORD: &str = "INSERT INTO schema_version (version) VALUES ($1)";
 
 /// Brings the schema to the one that this build knows.
-pub(crate) async fn run(db: &mut Db, dialect: Dialect) -> Result<(), Error> {
+pub(crate) async fn run(db: &mut Db, dialect: Dialect) -> Result<()> {
     apply(db, dialect, MIGRATIONS).await?;
     meta::ensure_epoch(db).await
 }
 
-async fn apply(db: &mut Db, dialect: Dialect, migrations: &[&str]) -> Result<(), Error> {
+async fn apply(db: &mut Db, dialect: Dialect, migrations: &[&str]) -> Result<()> {
     if let Some(lock) = dialect.migration_lock() {
         sqlx::query(lock).execute(&mut *db).await?;
     }

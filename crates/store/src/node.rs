@@ -10,7 +10,7 @@ use kanat_model::id::{BootId, NodeId};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
-use crate::{Db, Error};
+use crate::{Db, Result};
 pub use environment::Running;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +62,7 @@ const UPSERT: &str = sql!(
 
 /// Writes down how the node was last seen, without its environments; `false` when somebody has seen
 /// it later, whose word stands.
-pub async fn upsert(db: &mut Db, node: &Node) -> Result<bool, Error> {
+pub async fn upsert(db: &mut Db, node: &Node) -> Result<bool> {
     let environments = if node.serves_all {
         ALL_ENVIRONMENTS
     } else {
@@ -88,7 +88,7 @@ macro_rules! select {
 const ALL: &str = select!("ORDER BY last_seen_at DESC, id");
 
 /// All nodes, those seen last first.
-pub async fn all(db: &mut Db) -> Result<Vec<Node>, Error> {
+pub async fn all(db: &mut Db) -> Result<Vec<Node>> {
     let nodes = db.all(ALL, &[]).await?;
     with_environments(nodes, environment::all(db).await?)
 }
@@ -97,7 +97,7 @@ const ELSEWHERE: &str =
     select!("WHERE control_plane <> '' AND control_plane <> $1 AND last_seen_at > $2 ORDER BY id");
 
 /// Nodes connected to other control planes than `own`, seen after `since`.
-pub async fn elsewhere(db: &mut Db, own: &BootId, since: Timestamp) -> Result<Vec<Node>, Error> {
+pub async fn elsewhere(db: &mut Db, own: &BootId, since: Timestamp) -> Result<Vec<Node>> {
     let nodes: Vec<Node> = db.all(ELSEWHERE, &[own, &since]).await?;
     if nodes.is_empty() {
         return Ok(nodes);
@@ -108,7 +108,7 @@ pub async fn elsewhere(db: &mut Db, own: &BootId, since: Timestamp) -> Result<Ve
 const DELETE_UNSEEN: &str = "DELETE FROM node WHERE last_seen_at < $1";
 
 /// Forgets nodes that were not seen since `before`, and says how many.
-pub async fn delete_unseen(db: &mut Db, before: Timestamp) -> Result<u64, Error> {
+pub async fn delete_unseen(db: &mut Db, before: Timestamp) -> Result<u64> {
     environment::delete_unseen(db, before).await?;
     db.execute(DELETE_UNSEEN, &[&before]).await
 }
@@ -116,7 +116,7 @@ pub async fn delete_unseen(db: &mut Db, before: Timestamp) -> Result<u64, Error>
 fn with_environments(
     mut nodes: Vec<Node>,
     environments: Vec<(NodeId, Running)>,
-) -> Result<Vec<Node>, Error> {
+) -> Result<Vec<Node>> {
     let mut by_node: HashMap<NodeId, Vec<Running>> = HashMap::new();
     for (node, running) in environments {
         by_node.entry(node).or_default().push(running);

@@ -7,7 +7,7 @@ use kanat_model::id::{EnvironmentId, InstanceId};
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OauthToken {
@@ -67,7 +67,7 @@ const PUT: &str = sql!(
 );
 
 /// Writes what an instance holds, whatever it held before; whoever holds a lease loses it.
-pub async fn put(db: &mut Db, token: &OauthToken, now: Timestamp) -> Result<(), Error> {
+pub async fn put(db: &mut Db, token: &OauthToken, now: Timestamp) -> Result<()> {
     db.run(PUT, &token.values_and(&[&now])).await
 }
 
@@ -97,7 +97,7 @@ pub async fn first(
     db: &mut Db,
     now: Timestamp,
     left_alone: &LeftAlone,
-) -> Result<Option<Timestamp>, Error> {
+) -> Result<Option<Timestamp>> {
     db.one(
         FIRST,
         &[&now, &listed(&left_alone.all), &listed(&left_alone.failing)],
@@ -122,7 +122,7 @@ pub async fn claim(
     lease: Lease<'_>,
     now: Timestamp,
     left_alone: &LeftAlone,
-) -> Result<Option<OauthToken>, Error> {
+) -> Result<Option<OauthToken>> {
     db.first(
         CLAIM,
         &[
@@ -145,18 +145,13 @@ const SETTLE: &str = sql!(
 
 /// Writes the outcome and gives the lease back; `false` when the lease is another's by now, and
 /// nothing is written.
-pub async fn settle(
-    db: &mut Db,
-    holder: &str,
-    token: &OauthToken,
-    now: Timestamp,
-) -> Result<bool, Error> {
+pub async fn settle(db: &mut Db, holder: &str, token: &OauthToken, now: Timestamp) -> Result<bool> {
     db.changes(SETTLE, &token.values_and(&[&now, &holder]))
         .await
 }
 
 const DELETE: &str = "DELETE FROM oauth_token WHERE instance_id = $1";
 
-pub async fn delete(db: &mut Db, instance: &InstanceId) -> Result<(), Error> {
+pub async fn delete(db: &mut Db, instance: &InstanceId) -> Result<()> {
     db.run(DELETE, &[instance]).await
 }

@@ -8,7 +8,7 @@ use kanat_model::policy::Severity;
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Error, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
@@ -37,7 +37,7 @@ record! {
 }
 
 /// Errors when the account has a policy of that name.
-pub async fn insert(db: &mut Db, policy: &Policy) -> Result<(), Error> {
+pub async fn insert(db: &mut Db, policy: &Policy) -> Result<()> {
     db.insert(policy)
         .await
         .map_err(Error::taken("policy", &policy.name))
@@ -62,7 +62,7 @@ pub async fn list(
     account: &AccountId,
     search: &str,
     page: Page,
-) -> Result<ListPage<Policy>, Error> {
+) -> Result<ListPage<Policy>> {
     db.search(COUNT, LIST, &[account], search, page).await
 }
 
@@ -76,7 +76,7 @@ const UPDATE: &str = sql!(
 
 /// Writes a policy as its next revision. Errors when the row is no longer at `policy.revision`, and
 /// when another policy has the name.
-pub async fn update(db: &mut Db, policy: &mut Policy) -> Result<(), Error> {
+pub async fn update(db: &mut Db, policy: &mut Policy) -> Result<()> {
     let done = db
         .execute(UPDATE, &policy.values())
         .await
@@ -88,6 +88,6 @@ pub async fn update(db: &mut Db, policy: &mut Policy) -> Result<(), Error> {
 
 const DELETE: &str = "DELETE FROM policy WHERE account_id = $1 AND id = $2";
 
-pub async fn delete(db: &mut Db, account: &AccountId, id: &PolicyId) -> Result<(), Error> {
+pub async fn delete(db: &mut Db, account: &AccountId, id: &PolicyId) -> Result<()> {
     db.run(DELETE, &[account, id]).await
 }

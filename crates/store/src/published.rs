@@ -9,7 +9,7 @@ use kanat_model::id::{EnvironmentId, EpochId};
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error, meta};
+use crate::{Db, Result, meta};
 pub use revision::Revision;
 
 /// A resource as nodes know it.
@@ -67,7 +67,7 @@ pub async fn put(
     resource_id: &str,
     hash: [u8; 32],
     sealed: Vec<u8>,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let resource = Resource {
         id: resource_id.to_owned(),
         hash,
@@ -83,17 +83,13 @@ pub async fn put_together(
     environment: &EnvironmentId,
     first: &Resource,
     others: &[&Resource],
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let others: Vec<_> = others.iter().map(|resource| Step::Put(resource)).collect();
     together(db, environment, Step::Put(first), &others).await
 }
 
 /// Removes a resource, and gives the environment's next generation.
-pub async fn remove(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    resource_id: &str,
-) -> Result<u64, Error> {
+pub async fn remove(db: &mut Db, environment: &EnvironmentId, resource_id: &str) -> Result<u64> {
     together(db, environment, Step::Remove(resource_id), &[]).await
 }
 
@@ -112,7 +108,7 @@ pub async fn together(
     environment: &EnvironmentId,
     first: Step<'_>,
     others: &[Step<'_>],
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let pairs = others.iter().map(|step| step.pair());
     let generation = revision::next(db, environment, first.pair(), pairs).await?;
     for step in std::iter::once(&first).chain(others) {
@@ -166,7 +162,7 @@ const ALL: &str = sql!(
 
 /// Everything that the environment runs; `None` when there is no such environment. Read it in a
 /// transaction.
-pub async fn snapshot(db: &mut Db, environment: &EnvironmentId) -> Result<Option<Snapshot>, Error> {
+pub async fn snapshot(db: &mut Db, environment: &EnvironmentId) -> Result<Option<Snapshot>> {
     let Some(revision) = revision::of(db, environment).await? else {
         return Ok(None);
     };

@@ -12,7 +12,7 @@ use kanat_model::published_api::{Auth, Cors, Method, OAuth2, OnTimeout, Validati
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Error, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishedApi {
@@ -50,7 +50,7 @@ record! {
 
 /// Errors when the environment has an API of that name. Whether another one takes the same requests
 /// is the caller's to see.
-pub async fn insert(db: &mut Db, api: &PublishedApi) -> Result<(), Error> {
+pub async fn insert(db: &mut Db, api: &PublishedApi) -> Result<()> {
     db.insert(api)
         .await
         .map_err(Error::taken("published API", &api.name))
@@ -88,7 +88,7 @@ pub async fn list(
     environment: &EnvironmentId,
     search: &str,
     page: Page,
-) -> Result<ListPage<PublishedApi>, Error> {
+) -> Result<ListPage<PublishedApi>> {
     db.search(COUNT, LIST, &[environment], search, page).await
 }
 
@@ -103,7 +103,7 @@ const UPDATE: &str = sql!(
 
 /// Writes what may change, as the next revision. Errors when another API of the environment has the
 /// name.
-pub async fn update(db: &mut Db, api: &mut PublishedApi) -> Result<(), Error> {
+pub async fn update(db: &mut Db, api: &mut PublishedApi) -> Result<()> {
     db.run(UPDATE, &api.values())
         .await
         .map_err(Error::taken("published API", &api.name))?;

@@ -4,8 +4,8 @@
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use crate::Error;
 use crate::column::{Column, Value};
+use crate::{Error, Result};
 
 /// Value that is read from a row.
 pub(crate) trait FromRow: Sized {
@@ -14,7 +14,7 @@ pub(crate) trait FromRow: Sized {
 
     /// Reads the value from columns by their names, or from the one at `position` where it names
     /// none.
-    fn read(row: &AnyRow, position: usize) -> Result<Self, Error>;
+    fn read(row: &AnyRow, position: usize) -> Result<Self>;
 }
 
 /// Value that has columns of its own.
@@ -108,28 +108,28 @@ pub(crate) use record;
 
 /// Field that is read from the column of a name.
 pub(crate) trait Field: Sized {
-    fn read(row: &AnyRow, name: &str) -> Result<Self, Error>;
+    fn read(row: &AnyRow, name: &str) -> Result<Self>;
 }
 
 impl<T: Column> Field for T {
-    fn read(row: &AnyRow, name: &str) -> Result<Self, Error> {
+    fn read(row: &AnyRow, name: &str) -> Result<Self> {
         T::parse(row.try_get(name)?).map_err(|value| Error::corrupt(name, value))
     }
 }
 
 /// Reads fields.
 pub(crate) trait RowExt {
-    fn column<T: Field>(&self, name: &str) -> Result<T, Error>;
+    fn column<T: Field>(&self, name: &str) -> Result<T>;
 }
 
 impl RowExt for AnyRow {
-    fn column<T: Field>(&self, name: &str) -> Result<T, Error> {
+    fn column<T: Field>(&self, name: &str) -> Result<T> {
         T::read(self, name)
     }
 }
 
 impl<T: Column> FromRow for T {
-    fn read(row: &AnyRow, position: usize) -> Result<Self, Error> {
+    fn read(row: &AnyRow, position: usize) -> Result<Self> {
         let value = T::parse(row.try_get(position)?);
         value.map_err(|value| Error::corrupt(&position.to_string(), value))
     }
@@ -137,7 +137,7 @@ impl<T: Column> FromRow for T {
 
 /// A column, and what comes after it.
 impl<A: Column, T: FromRow> FromRow for (A, T) {
-    fn read(row: &AnyRow, position: usize) -> Result<Self, Error> {
+    fn read(row: &AnyRow, position: usize) -> Result<Self> {
         let first = <A as FromRow>::read(row, position)?;
         Ok((first, T::read(row, position + 1)?))
     }

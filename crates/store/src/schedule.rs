@@ -11,7 +11,7 @@ use kanat_model::{Timestamp, flow};
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Error, Result};
 pub use run::Run;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +75,7 @@ const INSERT: &str = sql!(
 );
 
 /// Adds the schedule of a flow that has none. Its runs are written by themselves.
-pub async fn insert(db: &mut Db, schedule: &Schedule) -> Result<(), Error> {
+pub async fn insert(db: &mut Db, schedule: &Schedule) -> Result<()> {
     db.run(INSERT, &schedule.values()).await
 }
 
@@ -101,7 +101,7 @@ pub async fn list(
     environment: &EnvironmentId,
     flow: Option<&FlowId>,
     page: Page,
-) -> Result<ListPage<Schedule>, Error> {
+) -> Result<ListPage<Schedule>> {
     let flow = flow.map_or("", FlowId::as_str);
     db.page(COUNT, LIST, &[environment, &flow], page).await
 }
@@ -116,7 +116,7 @@ const UPDATE: &str = sql!(
 
 /// Writes what may change, as the next revision. Errors when the row is no longer at
 /// `schedule.revision`.
-pub async fn update(db: &mut Db, schedule: &mut Schedule) -> Result<(), Error> {
+pub async fn update(db: &mut Db, schedule: &mut Schedule) -> Result<()> {
     let done = db.execute(UPDATE, &schedule.values()).await?;
     Error::check_changed(done, "schedule", &schedule.id)?;
     schedule.revision += 1;
@@ -126,6 +126,6 @@ pub async fn update(db: &mut Db, schedule: &mut Schedule) -> Result<(), Error> {
 const DELETE: &str = "DELETE FROM schedule WHERE flow_id = $1";
 
 /// Ends the schedule of a flow that the clock starts no longer.
-pub async fn delete_of_flow(db: &mut Db, flow: &FlowId) -> Result<(), Error> {
+pub async fn delete_of_flow(db: &mut Db, flow: &FlowId) -> Result<()> {
     db.run(DELETE, &[flow]).await
 }

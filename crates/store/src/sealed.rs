@@ -6,7 +6,7 @@ use sqlx::AssertSqlSafe;
 
 use crate::record::record;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Result};
 
 /// Column of sealed values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,7 +156,7 @@ pub async fn page(
     after: &Row,
     header: &[u8],
     limit: u32,
-) -> Result<Vec<Value>, Error> {
+) -> Result<Vec<Value>> {
     let statement = db.dialect().hex_text(column.statements().page);
     let length = i32::try_from(header.len()).unwrap_or(i32::MAX);
     let values: [&dyn crate::column::Value; 5] =
@@ -166,12 +166,7 @@ pub async fn page(
 
 /// Puts `sealed` in the place of a value. Returns `false` where the value has changed meanwhile, or
 /// is gone.
-pub async fn replace(
-    db: &mut Db,
-    column: Column,
-    value: &Value,
-    sealed: &[u8],
-) -> Result<bool, Error> {
+pub async fn replace(db: &mut Db, column: Column, value: &Value, sealed: &[u8]) -> Result<bool> {
     let mut replaced = 0;
     for statement in column.statements().replace {
         let statement = AssertSqlSafe(db.dialect().hex_text(statement));
@@ -194,6 +189,6 @@ const LAST_START: &str =
     "SELECT MAX(expires_at) AS expires_at FROM oauth_start WHERE expires_at > $1";
 
 /// Returns when the last of the OAuth2 starts ends that people may still come back from.
-pub async fn last_start_ends_at(db: &mut Db, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+pub async fn last_start_ends_at(db: &mut Db, now: Timestamp) -> Result<Option<Timestamp>> {
     db.one(LAST_START, &[&now]).await
 }

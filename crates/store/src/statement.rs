@@ -39,7 +39,7 @@ use sqlx::{AssertSqlSafe, SqlSafeStr};
 
 use crate::column::{Statement, Value};
 use crate::record::{FromRow, Table};
-use crate::{Db, Error, search};
+use crate::{Db, Result, search};
 
 /// Rows of one statement. Statements come in this length and in length 1 only, so that both stay
 /// prepared.
@@ -51,26 +51,26 @@ pub(crate) trait Answer: Sized {
     const COLUMNS: &'static [&'static [&'static str]] = &[];
 
     /// Runs a statement, and returns its answer.
-    async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self, Error>;
+    async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self>;
 }
 
 /// Nothing, whatever number of rows the statement writes.
 impl Answer for () {
-    async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self, Error> {
+    async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self> {
         db.run(text, values).await
     }
 }
 
 /// Whether the statement wrote a row.
 impl Answer for bool {
-    async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self, Error> {
+    async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self> {
         db.changes(text, values).await
     }
 }
 
 /// Number in the one row of the statement.
 impl Answer for u64 {
-    async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self, Error> {
+    async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self> {
         db.one(text, values).await
     }
 }
@@ -79,7 +79,7 @@ impl Answer for u64 {
 impl<T: FromRow> Answer for Option<T> {
     const COLUMNS: &'static [&'static [&'static str]] = T::COLUMNS;
 
-    async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self, Error> {
+    async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self> {
         db.first(text, values).await
     }
 }
@@ -88,7 +88,7 @@ impl<T: FromRow> Answer for Option<T> {
 impl<T: FromRow> Answer for Vec<T> {
     const COLUMNS: &'static [&'static [&'static str]] = T::COLUMNS;
 
-    async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self, Error> {
+    async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self> {
         db.all(text, values).await
     }
 }
@@ -99,7 +99,7 @@ impl Db {
         &mut self,
         text: impl SqlSafeStr,
         values: &[&dyn Value],
-    ) -> Result<u64, Error> {
+    ) -> Result<u64> {
         Ok(bound(text, values).execute(self).await?.rows_affected())
     }
 
@@ -108,21 +108,17 @@ impl Db {
         &mut self,
         text: impl SqlSafeStr,
         values: &[&dyn Value],
-    ) -> Result<bool, Error> {
+    ) -> Result<bool> {
         Ok(self.execute(text, values).await? > 0)
     }
 
     /// Runs a statement, whatever number of rows it writes.
-    pub(crate) async fn run(
-        &mut self,
-        text: impl SqlSafeStr,
-        values: &[&dyn Value],
-    ) -> Result<(), Error> {
+    pub(crate) async fn run(&mut self, text: impl SqlSafeStr, values: &[&dyn Value]) -> Result<()> {
         self.execute(text, values).await.map(drop)
     }
 
     /// Inserts a row.
-    pub(crate) async fn insert<T: Table>(&mut self, row: &T) -> Result<(), Error> {
+    pub(crate) async fn insert<T: Table>(&mut self, row: &T) -> Result<()> {
         self.run(T::INSERT, &row.values()).await
     }
 
@@ -132,7 +128,7 @@ impl Db {
         begin: &'static str,
         rows: &[[&dyn Value; N]],
         end: &'static str,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let chunks = rows.chunks_exact(CHUNK);
         let rest = chunks.remainder();
         for chunk in chunks.chain(rest.chunks(1)) {
@@ -153,7 +149,7 @@ impl Db {
         &mut self,
         text: impl SqlSafeStr,
         values: &[&dyn Value],
-    ) -> Result<T, Error> {
+    ) -> Result<T> {
         T::read(&bound(text, values).fetch_one(self).await?, 0)
     }
 
@@ -162,7 +158,7 @@ impl Db {
         &mut self,
         text: impl SqlSafeStr,
         values: &[&dyn Value],
-    ) -> Result<Option<T>, Error> {
+    ) -> Result<Option<T>> {
         let row = bound(text, values).fetch_optional(self).await?;
         row.map(|row| T::read(&row, 0)).transpose()
     }
@@ -172,7 +168,7 @@ impl Db {
         &mut self,
         text: impl SqlSafeStr,
         values: &[&dyn Value],
-    ) -> Result<Vec<T>, Error> {
+    ) -> Result<Vec<T>> {
         let rows = bound(text, values).fetch_all(self).await?;
         rows.iter().map(|row| T::read(row, 0)).collect()
     }
@@ -186,7 +182,7 @@ impl Db {
         values: &[&dyn Value],
         text: &str,
         page: Page,
-    ) -> Result<ListPage<T>, Error> {
+    ) -> Result<ListPage<T>> {
         let pattern = search::pattern(self, text)?;
         let mut values = values.to_vec();
         values.push(&pattern);
@@ -201,7 +197,7 @@ impl Db {
         list: &'static str,
         values: &[&dyn Value],
         page: Page,
-    ) -> Result<ListPage<T>, Error> {
+    ) -> Result<ListPage<T>> {
         let total = self.one(search::statement(self, count), values).await?;
         let bounds: [&dyn Value; 2] = [&page.limit, &page.offset];
         let values = [values, &bounds].concat();

@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::dialect::Dialect;
 use crate::transaction::Turn;
-use crate::{Changes, Error, Listener, Tx, migration};
+use crate::{Changes, Error, Listener, Result, Tx, migration};
 
 /// A call that finds no free connection for so long fails.
 const ACQUIRE_WITHIN: Duration = Duration::from_secs(10);
@@ -59,12 +59,12 @@ impl Store {
     /// Opens `sqlite:<path>` (made when missing), `postgres://...`, or that one of several such
     /// addresses, with commas between, that takes writes. Brings the schema up to date. Errors when
     /// the schema is newer than this build.
-    pub async fn open(address: &str) -> Result<Self, Error> {
+    pub async fn open(address: &str) -> Result<Self> {
         Self::open_with(address, &Options::default()).await
     }
 
     /// Opens the same as [`Store::open`], with bounds of the caller's.
-    pub async fn open_with(address: &str, options: &Options) -> Result<Self, Error> {
+    pub async fn open_with(address: &str, options: &Options) -> Result<Self> {
         let store = Self::connect(address, options).await?;
         let mut tx = store.begin().await?;
         migration::run(&mut tx, store.dialect).await?;
@@ -74,11 +74,11 @@ impl Store {
 
     /// Opens the same and leaves its schema as it is: for a look at a database that is another
     /// process's.
-    pub async fn attach(address: &str) -> Result<Self, Error> {
+    pub async fn attach(address: &str) -> Result<Self> {
         Self::connect(address, &Options::default()).await
     }
 
-    async fn connect(address: &str, options: &Options) -> Result<Self, Error> {
+    async fn connect(address: &str, options: &Options) -> Result<Self> {
         static DRIVERS: Once = Once::new();
         DRIVERS.call_once(sqlx::any::install_default_drivers);
 
@@ -103,7 +103,7 @@ impl Store {
         })
     }
 
-    async fn connect_to(addresses: &Addresses, options: &Options) -> Result<Self, Error> {
+    async fn connect_to(addresses: &Addresses, options: &Options) -> Result<Self> {
         let dialect = Dialect::Postgres;
         let servers = Servers::new(addresses, |server| server);
         // Whether there is a database, and where.
@@ -123,7 +123,7 @@ impl Store {
     }
 
     /// Opens the SQLite file at `path`, which is made when it is missing.
-    pub async fn open_file(path: &Path) -> Result<Self, Error> {
+    pub async fn open_file(path: &Path) -> Result<Self> {
         Self::open(&format!("sqlite:{}", path.display())).await
     }
 
@@ -133,7 +133,7 @@ impl Store {
     }
 
     /// Begins a transaction that may write.
-    pub async fn begin(&self) -> Result<Tx, Error> {
+    pub async fn begin(&self) -> Result<Tx> {
         let turn = match &self.writers {
             Some(Writers { turns, written }) => {
                 let turn = Arc::clone(turns)
@@ -148,11 +148,11 @@ impl Store {
     }
 
     /// Begins a transaction that sees one state of the database throughout; only for reading.
-    pub async fn read(&self) -> Result<Tx, Error> {
+    pub async fn read(&self) -> Result<Tx> {
         self.begin_by(self.dialect.begin_read(), None).await
     }
 
-    async fn begin_by(&self, statement: &'static str, turn: Option<Turn>) -> Result<Tx, Error> {
+    async fn begin_by(&self, statement: &'static str, turn: Option<Turn>) -> Result<Tx> {
         let patience = match &self.servers {
             Some(servers) => servers.patience(self.patience),
             None => Patience::in_place(self.patience),
@@ -173,7 +173,7 @@ impl Store {
     }
 
     /// Hears what other processes announce; `None` where there are none.
-    pub async fn listen(&self) -> Result<Option<Listener>, Error> {
+    pub async fn listen(&self) -> Result<Option<Listener>> {
         let Some(servers) = &self.servers else {
             return Ok(None);
         };
@@ -181,7 +181,7 @@ impl Store {
     }
 
     /// Errors when the database does not answer.
-    pub async fn ping(&self) -> Result<(), Error> {
+    pub async fn ping(&self) -> Result<()> {
         self.read().await?.commit().await
     }
 
@@ -203,7 +203,7 @@ fn settings(dialect: Dialect, options: &Options) -> pool::Settings {
 }
 
 /// Returns the driver's address of a file.
-fn locate(address: &str) -> Result<String, Error> {
+fn locate(address: &str) -> Result<String> {
     let path = address
         .strip_prefix("sqlite:")
         .ok_or_else(|| Error::Address(hide_password(address)))?;

@@ -9,7 +9,7 @@ use sqlx::{Any, SqlSafeStr, Transaction};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio_util::task::TaskTracker;
 
-use crate::{Db, Error};
+use crate::{Db, Error, Result};
 
 /// A transaction: undone unless it is committed.
 pub struct Tx {
@@ -45,7 +45,7 @@ impl Tx {
         statement: &'static str,
         turn: Option<Turn>,
         patience: Patience,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let begun = TaskTracker::new().spawn(async move {
             let begun = Transaction::begin(connection, Some(statement.into_sql_str()));
             let tx = patience.answered(begun).await?;
@@ -61,7 +61,7 @@ impl Tx {
 
     /// Returns once the changes are durable. It goes on when the caller stops waiting: what is
     /// written then is told of too.
-    pub async fn commit(self) -> Result<(), Error> {
+    pub async fn commit(self) -> Result<()> {
         let Self { db, turn } = self;
         let committed = TaskTracker::new().spawn(async move {
             let committed = db.commit().await;

@@ -1,7 +1,7 @@
 //! Records that failed, as CSV.
 
-use kanat_model::Error;
 use kanat_model::id::MessageId;
+use kanat_model::{Error, Result};
 use kanat_store::batch_job::record::FailedRecord;
 
 use crate::app::formula::mark;
@@ -13,13 +13,13 @@ pub struct Rows(::csv::Writer<Vec<u8>>);
 
 impl Rows {
     /// Begins with the names of the columns.
-    pub fn begin() -> Result<Self, Error> {
+    pub fn begin() -> Result<Self> {
         let mut writer = ::csv::Writer::from_writer(Vec::new());
         writer.write_record(HEADER).map_err(|_| Error::internal())?;
         Ok(Self(writer))
     }
 
-    pub fn write(&mut self, failed: &FailedRecord) -> Result<(), Error> {
+    pub fn write(&mut self, failed: &FailedRecord) -> Result<()> {
         let index = failed.position.to_string();
         let message_id = failed.message_id.as_ref().map_or("", MessageId::as_str);
         let field = failed.field.as_deref().unwrap_or_default();
@@ -37,7 +37,7 @@ impl Rows {
             .map_err(|_| Error::internal())
     }
 
-    pub fn end(self) -> Result<String, Error> {
+    pub fn end(self) -> Result<String> {
         let bytes = self.0.into_inner().map_err(|_| Error::internal())?;
         String::from_utf8(bytes).map_err(|_| Error::internal())
     }

@@ -16,7 +16,7 @@ use kanat_model::batch_job::Status;
 use kanat_model::id::MessageId;
 use kanat_model::message::{self, ErrorKind, Failure, Trigger};
 use kanat_model::page::Page;
-use kanat_model::{Code, Error, Timestamp, saturated};
+use kanat_model::{Code, Error, Result, Timestamp, saturated};
 use kanat_proto::plan::v1::FlowPlan;
 use kanat_store::batch_job::record::{self, End, StartedRecord};
 use kanat_store::batch_job::{self, BatchJob};
@@ -33,7 +33,7 @@ const AT_ONCE: usize = 64;
 const KNOWN_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Takes every job a step further; says whether there is one to go on with.
-pub async fn drive_all(app: &App) -> Result<bool, Error> {
+pub async fn drive_all(app: &App) -> Result<bool> {
     let jobs = batch_job::unfinished(&mut *app.store.read().await?).await?;
     for job in &jobs {
         drive(app, job).await?;
@@ -41,7 +41,7 @@ pub async fn drive_all(app: &App) -> Result<bool, Error> {
     Ok(!jobs.is_empty())
 }
 
-async fn drive(app: &App, job: &BatchJob) -> Result<(), Error> {
+async fn drive(app: &App, job: &BatchJob) -> Result<()> {
     let started = record::started(&mut *app.store.read().await?, &job.id).await?;
     let ends = ends(app, job, &started).await?;
     if ends.is_empty() && !moves(job, &started) {
@@ -93,11 +93,7 @@ fn moves(job: &BatchJob, started: &[StartedRecord]) -> bool {
 }
 
 /// How the records ended whose messages have.
-async fn ends(
-    app: &App,
-    job: &BatchJob,
-    started: &[StartedRecord],
-) -> Result<Vec<(i64, End)>, Error> {
+async fn ends(app: &App, job: &BatchJob, started: &[StartedRecord]) -> Result<Vec<(i64, End)>> {
     let ids: Vec<MessageId> = started
         .iter()
         .filter_map(|record| record.message_id.clone())
@@ -136,7 +132,7 @@ async fn ends(
 
 /// Reads the messages that the filter finds, page by page: a page ends before its payloads take too
 /// much memory. Payloads are kept of those alone that may be another record's.
-async fn messages(app: &App, filter: &Filter) -> Result<HashMap<MessageId, Message>, Error> {
+async fn messages(app: &App, filter: &Filter) -> Result<HashMap<MessageId, Message>> {
     let mut messages = HashMap::new();
     let mut position = Position::Page(Page::new(Some(Page::MAX_LIMIT), None));
     loop {
@@ -163,12 +159,7 @@ async fn messages(app: &App, filter: &Filter) -> Result<HashMap<MessageId, Messa
 
 /// Returns whether the message was made of this record, and not of an earlier one of the same
 /// idempotency key.
-async fn is_own(
-    app: &App,
-    job: &BatchJob,
-    position: i64,
-    message: &Message,
-) -> Result<bool, Error> {
+async fn is_own(app: &App, job: &BatchJob, position: i64, message: &Message) -> Result<bool> {
     if message.batch_id.as_deref() != Some(job.id.as_str()) {
         return Ok(false);
     }
@@ -237,7 +228,7 @@ fn end(message: Option<&Message>) -> Option<End> {
 }
 
 /// Makes a message of every record that has begun and has none.
-async fn begin_messages(app: &App, job: &BatchJob) -> Result<(), Error> {
+async fn begin_messages(app: &App, job: &BatchJob) -> Result<()> {
     let mut tx = app.store.read().await?;
     let started = record::started(&mut tx, &job.id).await?;
     let plan = deployed_plan(app, &mut tx, &job.environment_id, &job.flow_id).await?;
@@ -276,7 +267,7 @@ async fn begin_messages(app: &App, job: &BatchJob) -> Result<(), Error> {
 }
 
 /// Ends the records that no flow can run any more.
-async fn fail_rest(app: &App, job: &BatchJob) -> Result<(), Error> {
+async fn fail_rest(app: &App, job: &BatchJob) -> Result<()> {
     let kind = ErrorKind::FlowDeleted.as_str();
     let mut tx = app.store.begin().await?;
     // The lock of the job: no other process begins its records meanwhile.
@@ -296,7 +287,7 @@ async fn append_all(
     job: &BatchJob,
     plan: Option<&FlowPlan>,
     records: Vec<StartedRecord>,
-) -> Vec<(i64, Result<MessageId, Error>)> {
+) -> Vec<(i64, Result<MessageId>)> {
     let mut appended = Vec::new();
     let mut lines: Vec<Vec<(i64, NewMessage)>> = Vec::new();
     let mut line_of: HashMap<String, usize> = HashMap::new();
@@ -338,10 +329,7 @@ async fn append_all(
 
 /// Puts messages of one ordering key into the log, one after another, up to the first that may
 /// succeed at another try.
-async fn append_line(
-    app: &App,
-    line: Vec<(i64, NewMessage)>,
-) -> Vec<(i64, Result<MessageId, Error>)> {
+async fn append_line(app: &App, line: Vec<(i64, NewMessage)>) -> Vec<(i64, Result<MessageId>)> {
     let mut appended = Vec::with_capacity(line.len());
     for (position, message) in line {
         let result = append(app, message).await.map(|started| started.message_id);
@@ -368,7 +356,7 @@ async fn message_of(
     job: &BatchJob,
     plan: Option<&FlowPlan>,
     record: StartedRecord,
-) -> Result<NewMessage, Error> {
+) -> Result<NewMessage> {
     let plan = plan.ok_or_else(|| Error::precondition("the flow is not deployed any more"))?;
     let own = key::batch_record(&job.id, record.position, KNOWN_FOR);
     let start = Start {

@@ -5,7 +5,7 @@
 use futures::{Stream, StreamExt};
 use kanat_mapping::json;
 use kanat_model::id::{BatchJobId, FlowId};
-use kanat_model::{Code, Error, Timestamp, saturated};
+use kanat_model::{Code, Error, Result, Timestamp, saturated};
 use kanat_store::batch_job::{self, BatchJob, record, upload};
 
 use super::{check_flow, concurrency};
@@ -28,9 +28,9 @@ pub struct Piece {
 }
 
 /// Takes the records as they come; the job is durable when this answers.
-pub async fn create<P>(call: &Call, pieces: P) -> Result<BatchJob, Error>
+pub async fn create<P>(call: &Call, pieces: P) -> Result<BatchJob>
 where
-    P: Stream<Item = Result<Piece, Error>> + Send,
+    P: Stream<Item = Result<Piece>> + Send,
 {
     let mut upload = Upload {
         call,
@@ -56,9 +56,9 @@ struct Upload<'a> {
 }
 
 impl Upload<'_> {
-    async fn receive<P>(&mut self, pieces: P) -> Result<BatchJob, Error>
+    async fn receive<P>(&mut self, pieces: P) -> Result<BatchJob>
     where
-        P: Stream<Item = Result<Piece, Error>> + Send,
+        P: Stream<Item = Result<Piece>> + Send,
     {
         let mut pieces = std::pin::pin!(pieces);
         while let Some(piece) = pieces.next().await {
@@ -97,7 +97,7 @@ impl Upload<'_> {
         Ok(job)
     }
 
-    async fn take(&mut self, piece: Piece) -> Result<(), Error> {
+    async fn take(&mut self, piece: Piece) -> Result<()> {
         let Piece {
             flow_id,
             records,
@@ -127,7 +127,7 @@ impl Upload<'_> {
         }
     }
 
-    async fn store(&mut self, records: &[String]) -> Result<(), Error> {
+    async fn store(&mut self, records: &[String]) -> Result<()> {
         let now = Timestamp::now();
         let mut tx = self.call.write().await?;
         if self.records == 0 {
@@ -161,7 +161,7 @@ impl Upload<'_> {
 }
 
 /// Checks records that follow `before` others.
-fn check(before: usize, records: &[String]) -> Result<(), Error> {
+fn check(before: usize, records: &[String]) -> Result<()> {
     for (index, record) in (before..).zip(records) {
         if index >= MAX_RECORDS {
             return Err(Error::field(

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Result, Timestamp};
 use kanat_store::Store;
 use kanat_store::batch_job::{self, upload};
 
@@ -16,7 +16,7 @@ const AT_ONCE: u32 = 100;
 const SILENT: Duration = Duration::from_secs(60 * 60);
 
 /// Drops jobs that finished before `before`, with their records. Says how many.
-pub async fn drop_finished(store: &Store, before: Timestamp) -> Result<usize, Error> {
+pub async fn drop_finished(store: &Store, before: Timestamp) -> Result<usize> {
     let mut dropped = 0;
     loop {
         let jobs = batch_job::finished_before(&mut *store.read().await?, before, AT_ONCE).await?;
@@ -33,7 +33,7 @@ pub async fn drop_finished(store: &Store, before: Timestamp) -> Result<usize, Er
 }
 
 /// Drops what came of uploads that nothing was heard of for an hour at `now`. Says how many.
-pub async fn drop_silent(store: &Store, now: Timestamp) -> Result<usize, Error> {
+pub async fn drop_silent(store: &Store, now: Timestamp) -> Result<usize> {
     let uploads = upload::silent_since(&mut *store.read().await?, now.before(SILENT)).await?;
     for job in &uploads {
         let mut tx = store.begin().await?;

@@ -4,7 +4,7 @@
 use kanat_model::health::Observation;
 use kanat_model::id::{HealthChangeId, InstanceId};
 use kanat_model::page::{ListPage, Page};
-use kanat_model::{Error, Health, Timestamp};
+use kanat_model::{Health, Result, Timestamp};
 use kanat_store::Db;
 use kanat_store::connector_health::{self, ConnectorHealth, HealthChange};
 
@@ -22,7 +22,7 @@ pub async fn observe(
     id: &InstanceId,
     observation: Observation,
     reason: &str,
-) -> Result<(), Error> {
+) -> Result<()> {
     let known = connector_health::get(db, id).await?;
     let was_judged_by_calls =
         |known: &ConnectorHealth| ails(known) && known.reason.contains(CALLS_FAILED);
@@ -63,7 +63,7 @@ async fn put(
     after: Health,
     since: Timestamp,
     reason: &str,
-) -> Result<(), Error> {
+) -> Result<()> {
     let now = Timestamp::now();
     let since = if before == after { since } else { now };
     let health = ConnectorHealth {
@@ -104,7 +104,7 @@ pub async fn polled(
     id: &InstanceId,
     flow_name: &str,
     failure: Option<String>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let origin = format!("poll of flow {flow_name}: ");
     if let Some(failure) = failure {
         return observe(db, id, Observation::Failed, &format!("{origin}{failure}")).await;
@@ -127,7 +127,7 @@ pub async fn polled(
 }
 
 /// Forgets what was seen of an instance whose config is another one now.
-pub async fn config_changed(db: &mut Db, id: &InstanceId) -> Result<(), Error> {
+pub async fn config_changed(db: &mut Db, id: &InstanceId) -> Result<()> {
     let Some(known) = connector_health::get(db, id).await? else {
         return Ok(());
     };
@@ -151,7 +151,7 @@ pub async fn get(
     call: &Call,
     id: &InstanceId,
     page: Page,
-) -> Result<(Option<ConnectorHealth>, ListPage<HealthChange>), Error> {
+) -> Result<(Option<ConnectorHealth>, ListPage<HealthChange>)> {
     let mut tx = call.read().await?;
     call.existing(&mut tx, id).await?;
     let health = connector_health::get(&mut tx, id).await?;

@@ -16,7 +16,7 @@ use kanat_catalog::{Entry, oauth2};
 use kanat_engine::Mask;
 use kanat_model::health::Observation;
 use kanat_model::id::InstanceId;
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Error, Result, Timestamp};
 use kanat_store::connector_instance::{self, ConnectorInstance};
 use kanat_store::oauth_start::{self, OauthStart};
 use kanat_store::oauth_token::{self, OauthToken};
@@ -61,7 +61,7 @@ pub async fn start(
     catalog_id: &str,
     instance_name: &str,
     redirect_uri: Option<String>,
-) -> Result<AuthorizationStart, Error> {
+) -> Result<AuthorizationStart> {
     for (field, value) in [("catalogId", catalog_id), ("instanceName", instance_name)] {
         if value.is_empty() {
             return Err(Error::field(field, "is required"));
@@ -130,7 +130,7 @@ pub async fn complete(
     app: &App,
     caller: Option<&Caller>,
     callback: Callback,
-) -> Result<ChangeResult<(ConnectorInstance, TokenStatus)>, Error> {
+) -> Result<ChangeResult<(ConnectorInstance, TokenStatus)>> {
     let start = take(app, caller, &callback.state).await?;
     let instance = started_for(&mut *app.store.read().await?, &start).await?;
     let client = client(
@@ -195,13 +195,13 @@ pub async fn complete(
 }
 
 /// Returns the instance that is being connected.
-async fn started_for(db: &mut Db, start: &OauthStart) -> Result<ConnectorInstance, Error> {
+async fn started_for(db: &mut Db, start: &OauthStart) -> Result<ConnectorInstance> {
     let found = connector_instance::get(db, &start.environment_id, &start.instance_id).await?;
     found.ok_or_else(|| Error::not_found("connector instance", start.instance_id.as_str()))
 }
 
 /// Returns whether the instance's client gets tokens without a user's consent.
-pub fn needs_nobody(instance: &ConnectorInstance, config: &Config) -> Result<bool, Error> {
+pub fn needs_nobody(instance: &ConnectorInstance, config: &Config) -> Result<bool> {
     let entry =
         kanat_catalog::entry(&instance.catalog_id).filter(|entry| entry.authentication == "oauth2");
     entry.map_or(Ok(false), |entry| {
@@ -215,7 +215,7 @@ pub async fn access_token(
     db: &mut Db,
     instance: &ConnectorInstance,
     config: &Config,
-) -> Result<Option<AccessToken>, Error> {
+) -> Result<Option<AccessToken>> {
     // A config that no longer fits its entry is told of where it is used.
     let alone = needs_nobody(instance, config).unwrap_or_default();
     tokens::access_token(app, db, &instance.id, alone).await
@@ -223,7 +223,7 @@ pub async fn access_token(
 
 /// Returns whether the first token request of such a client has been answered, with tokens or with
 /// an error.
-pub async fn is_decided(db: &mut Db, id: &InstanceId) -> Result<bool, Error> {
+pub async fn is_decided(db: &mut Db, id: &InstanceId) -> Result<bool> {
     let row = oauth_token::get(db, id).await?;
     Ok(row.is_none_or(|row| row.tokens.is_some() || row.failures > 0 || !row.refused.is_empty()))
 }
@@ -271,7 +271,7 @@ pub async fn config_changed(
     instance: &ConnectorInstance,
     former: Option<&Config>,
     config: &Config,
-) -> Result<(), Error> {
+) -> Result<()> {
     let Some(entry) =
         kanat_catalog::entry(&instance.catalog_id).filter(|entry| entry.authentication == "oauth2")
     else {
@@ -311,13 +311,13 @@ pub async fn config_changed(
 }
 
 /// Forgets what an instance held that was deleted, or whose calls go to another origin from now on.
-pub async fn forget(db: &mut Db, instance: &ConnectorInstance) -> Result<(), Error> {
+pub async fn forget(db: &mut Db, instance: &ConnectorInstance) -> Result<()> {
     oauth_start::delete_of(db, &instance.id).await?;
     Ok(oauth_token::delete(db, &instance.id).await?)
 }
 
 /// Takes the one use of a state.
-async fn take(app: &App, caller: Option<&Caller>, state: &str) -> Result<OauthStart, Error> {
+async fn take(app: &App, caller: Option<&Caller>, state: &str) -> Result<OauthStart> {
     let unknown = || {
         Error::field(
             "state",
@@ -339,7 +339,7 @@ async fn take(app: &App, caller: Option<&Caller>, state: &str) -> Result<OauthSt
     Ok(start)
 }
 
-async fn named(call: &Call, db: &mut Db, name: &str) -> Result<ConnectorInstance, Error> {
+async fn named(call: &Call, db: &mut Db, name: &str) -> Result<ConnectorInstance> {
     let names = connector_instance::names(db, &call.caller.environment_id).await?;
     let Some(found) = names.into_iter().find(|known| known.name == name) else {
         let message = format!(
@@ -351,7 +351,7 @@ async fn named(call: &Call, db: &mut Db, name: &str) -> Result<ConnectorInstance
     call.existing(db, &found.id).await
 }
 
-fn client(entry: &Entry, config: &Config) -> Result<Client, Error> {
+fn client(entry: &Entry, config: &Config) -> Result<Client> {
     let client = entry
         .oauth2(config)
         .unwrap_or_else(|| Err(format!("{} is not connected by OAuth2", entry.id)));
@@ -369,7 +369,7 @@ fn own_callback(app: &App) -> String {
     url.oauth_callback()
 }
 
-fn check_redirect(text: &str) -> Result<(), Error> {
+fn check_redirect(text: &str) -> Result<()> {
     let url = Url::parse(text)
         .map_err(|error| Error::field("redirectUri", format!("is not an absolute URL: {error}")))?;
     if !matches!(url.scheme(), "http" | "https")

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use kanat_catalog::shape::{Change, Shape, compare};
 use kanat_model::id::InstanceId;
 use kanat_model::page::{ListPage, Page};
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Error, Result, Timestamp};
 use kanat_store::Db;
 use kanat_store::endpoint_schema::{self, EndpointSchema};
 
@@ -29,12 +29,7 @@ pub struct EndpointCheck {
 
 /// Takes up what was seen of an endpoint. The first that is seen of it is what later ones are
 /// compared with.
-pub async fn take_up(
-    db: &mut Db,
-    id: &InstanceId,
-    endpoint: &str,
-    shape: Shape,
-) -> Result<(), Error> {
+pub async fn take_up(db: &mut Db, id: &InstanceId, endpoint: &str, shape: Shape) -> Result<()> {
     if shape.is_empty() {
         return Ok(());
     }
@@ -85,7 +80,7 @@ pub async fn list(
     call: &Call,
     id: &InstanceId,
     page: Page,
-) -> Result<ListPage<(EndpointSchema, Shape)>, Error> {
+) -> Result<ListPage<(EndpointSchema, Shape)>> {
     let mut tx = call.read().await?;
     call.existing(&mut tx, id).await?;
     let ListPage { items, total, page } = endpoint_schema::list(&mut tx, id, page).await?;
@@ -94,7 +89,7 @@ pub async fn list(
         Ok((row, shape))
     };
     Ok(ListPage {
-        items: items.into_iter().map(whole).collect::<Result<_, Error>>()?,
+        items: items.into_iter().map(whole).collect::<Result<_>>()?,
         total,
         page,
     })
@@ -103,7 +98,7 @@ pub async fn list(
 /// Has nodes tell what they have received, asks the endpoints that can be asked, and compares what
 /// each answers, now and since the last check, with what it answered before, which from now on is
 /// both.
-pub async fn check(call: &Call, id: &InstanceId) -> Result<(Timestamp, Vec<EndpointCheck>), Error> {
+pub async fn check(call: &Call, id: &InstanceId) -> Result<(Timestamp, Vec<EndpointCheck>)> {
     existing_now(call, id).await?;
     call.app
         .hub
@@ -167,17 +162,14 @@ pub async fn check(call: &Call, id: &InstanceId) -> Result<(Timestamp, Vec<Endpo
 }
 
 /// Errors when there is no such instance to ask for.
-async fn existing_now(call: &Call, id: &InstanceId) -> Result<(), Error> {
+async fn existing_now(call: &Call, id: &InstanceId) -> Result<()> {
     let mut tx = call.read().await?;
     call.existing(&mut tx, id).await?;
     Ok(())
 }
 
 /// Asks the endpoints of an instance for their present answers.
-async fn ask(
-    call: &Call,
-    id: &InstanceId,
-) -> Result<HashMap<String, Result<Shape, String>>, Error> {
+async fn ask(call: &Call, id: &InstanceId) -> Result<HashMap<String, Result<Shape, String>>> {
     let mut tx = call.read().await?;
     let row = call.existing(&mut tx, id).await?;
     let page = Page {
@@ -201,26 +193,26 @@ async fn ask(
     })
 }
 
-fn accepted(row: &EndpointSchema) -> Result<Shape, Error> {
+fn accepted(row: &EndpointSchema) -> Result<Shape> {
     row.accepted
         .as_deref()
         .map_or_else(|| Ok(Shape::default()), read)
 }
 
-fn whole(row: &EndpointSchema) -> Result<Shape, Error> {
+fn whole(row: &EndpointSchema) -> Result<Shape> {
     let mut shape = accepted(row)?;
     shape.merge(read(&row.seen)?);
     Ok(shape)
 }
 
-fn read(text: &str) -> Result<Shape, Error> {
+fn read(text: &str) -> Result<Shape> {
     serde_json::from_str(text).map_err(|error| {
         tracing::error!(error = %error, "a tracked schema cannot be read");
         Error::internal()
     })
 }
 
-fn text(shape: &Shape) -> Result<String, Error> {
+fn text(shape: &Shape) -> Result<String> {
     serde_json::to_string(shape).map_err(|error| {
         tracing::error!(error = %error, "a tracked schema cannot be written");
         Error::internal()

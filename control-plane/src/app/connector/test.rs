@@ -10,7 +10,7 @@ use kanat_catalog::{Entry, MASK};
 use kanat_engine::Mask;
 use kanat_model::health::Observation;
 use kanat_model::id::InstanceId;
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Error, Result, Timestamp};
 use kanat_net::outbound;
 
 use crate::app::{App, Call};
@@ -63,7 +63,7 @@ impl MaskedRequest {
 }
 
 /// Calls the instance with its credentials; its health follows from what was found.
-pub async fn test(call: &Call, id: &InstanceId) -> Result<TestResult, Error> {
+pub async fn test(call: &Call, id: &InstanceId) -> Result<TestResult> {
     let mut tx = call.read().await?;
     let row = call.existing(&mut tx, id).await?;
     let entry = super::catalog_entry(&row.catalog_id)?;
@@ -102,7 +102,7 @@ pub async fn test(call: &Call, id: &InstanceId) -> Result<TestResult, Error> {
     Ok(tested)
 }
 
-async fn note(app: &App, id: &InstanceId, tested: &TestResult) -> Result<(), Error> {
+async fn note(app: &App, id: &InstanceId, tested: &TestResult) -> Result<()> {
     let observation = if tested.ok {
         Observation::Passed
     } else {

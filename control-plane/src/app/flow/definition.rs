@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use kanat_auth::Sealer;
 use kanat_flow::{Definition, Diagnostic};
 use kanat_model::id::FlowId;
-use kanat_model::{Error, FieldError};
+use kanat_model::{Error, FieldError, Result};
 use kanat_script::apart;
 use kanat_store::flow::{self, Flow};
 use kanat_store::flow_use::User;
@@ -58,10 +58,7 @@ impl<'r> From<&'r User> for StoredDefinition<'r> {
 }
 
 /// Returns the text of a definition as it was written.
-pub fn text<'r>(
-    sealer: &Sealer,
-    stored: impl Into<StoredDefinition<'r>>,
-) -> Result<Cow<'r, str>, Error> {
+pub fn text<'r>(sealer: &Sealer, stored: impl Into<StoredDefinition<'r>>) -> Result<Cow<'r, str>> {
     let StoredDefinition {
         flow_id,
         masked,
@@ -87,19 +84,13 @@ pub fn text<'r>(
 }
 
 /// Returns a definition that the store has, which was checked when it was stored.
-pub fn stored<'r>(
-    sealer: &Sealer,
-    stored: impl Into<StoredDefinition<'r>>,
-) -> Result<Definition, Error> {
+pub fn stored<'r>(sealer: &Sealer, stored: impl Into<StoredDefinition<'r>>) -> Result<Definition> {
     kanat_flow::parse_stored(&text(sealer, stored)?).map_err(|faults| wrong(&faults))
 }
 
 /// Returns a definition that the store has, checked anew: builds before may have known fewer
 /// faults.
-pub fn checked<'r>(
-    sealer: &Sealer,
-    stored: impl Into<StoredDefinition<'r>>,
-) -> Result<Definition, Error> {
+pub fn checked<'r>(sealer: &Sealer, stored: impl Into<StoredDefinition<'r>>) -> Result<Definition> {
     parse(&text(sealer, stored)?)
 }
 
@@ -127,7 +118,7 @@ const PAGE: u32 = 100;
 
 /// Seals what earlier builds kept in the clear: definitions with secrets that are written out. Once
 /// for a store.
-pub async fn seal_all(app: &App) -> Result<(), Error> {
+pub async fn seal_all(app: &App) -> Result<()> {
     if meta::get(&mut *app.store.read().await?, SEALED)
         .await?
         .is_some()
@@ -175,13 +166,13 @@ pub fn seal_context(flow: &FlowId) -> String {
 }
 
 /// A definition that is right in itself. Errors name all that is wrong.
-pub fn parse(yaml: &str) -> Result<Definition, Error> {
+pub fn parse(yaml: &str) -> Result<Definition> {
     check_storable(yaml)?;
     kanat_flow::parse(yaml).map_err(|faults| wrong(&faults))
 }
 
 /// A definition that a caller sends, checked as [`parse`] does and without holding up others.
-pub async fn parse_sent(yaml: &str) -> Result<Definition, Error> {
+pub async fn parse_sent(yaml: &str) -> Result<Definition> {
     check_storable(yaml)?;
     check_sent(yaml).await.map_err(|faults| wrong(&faults))
 }
@@ -195,7 +186,7 @@ pub async fn check_sent(yaml: &str) -> Result<Definition, Vec<Diagnostic>> {
 }
 
 /// Refuses a text that PostgreSQL cannot store.
-fn check_storable(yaml: &str) -> Result<(), Error> {
+fn check_storable(yaml: &str) -> Result<()> {
     if yaml.contains('\0') {
         return Err(Error::field(
             "yamlConfig",

@@ -10,7 +10,7 @@ use kanat_model::flow::Status;
 use kanat_model::id::{EnvironmentId, FlowId};
 use kanat_model::message;
 use kanat_model::page::Page;
-use kanat_model::{Code, Error, Timestamp};
+use kanat_model::{Code, Error, Result, Timestamp};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1::{FlowPlan, SetVersion, trigger};
 use kanat_store::flow::{self, Flow};
@@ -60,11 +60,7 @@ enum DeployRequest {
 }
 
 /// Puts the draft into service as a new version.
-pub async fn deploy(
-    call: &Call,
-    id: &FlowId,
-    deploy: Deploy,
-) -> Result<ChangeResult<Deployment>, Error> {
+pub async fn deploy(call: &Call, id: &FlowId, deploy: Deploy) -> Result<ChangeResult<Deployment>> {
     let summary = deploy
         .summary
         .map(|summary| name::check_text("changeSummary", summary))
@@ -83,7 +79,7 @@ pub async fn rollback(
     call: &Call,
     id: &FlowId,
     rollback: Rollback,
-) -> Result<ChangeResult<Deployment>, Error> {
+) -> Result<ChangeResult<Deployment>> {
     if rollback.version == 0 {
         return Err(Error::field(
             "versionNumber",
@@ -94,18 +90,18 @@ pub async fn rollback(
 }
 
 /// Holds the flow's messages from now on.
-pub async fn pause(call: &Call, id: &FlowId) -> Result<ChangeResult<Flow>, Error> {
+pub async fn pause(call: &Call, id: &FlowId) -> Result<ChangeResult<Flow>> {
     set_status(call, id, Status::pause).await
 }
 
 /// Runs what was held, and takes messages again.
-pub async fn resume(call: &Call, id: &FlowId) -> Result<ChangeResult<Flow>, Error> {
+pub async fn resume(call: &Call, id: &FlowId) -> Result<ChangeResult<Flow>> {
     set_status(call, id, Status::resume).await
 }
 
 /// Publishes what changed around the deployed plan of `flow`: its name, its tokens, whether it is
 /// paused.
-pub async fn publish_again(change: &mut Change<'_>, flow: &Flow) -> Result<(), Error> {
+pub async fn publish_again(change: &mut Change<'_>, flow: &Flow) -> Result<()> {
     let found = deployed_plan(change.app, change, &flow.environment_id, &flow.id).await?;
     let Some(mut plan) = found else { return Ok(()) };
     plan.flow_name = flow.name.clone();
@@ -126,8 +122,8 @@ pub async fn publish_again(change: &mut Change<'_>, flow: &Flow) -> Result<(), E
 async fn set_status(
     call: &Call,
     id: &FlowId,
-    next: fn(Status) -> Result<Status, Error>,
-) -> Result<ChangeResult<Flow>, Error> {
+    next: fn(Status) -> Result<Status>,
+) -> Result<ChangeResult<Flow>> {
     let mut change = call.change().await?;
     let (mut flow, is_repeat) = call.target(&mut change, id).await?;
     if is_repeat {
@@ -147,7 +143,7 @@ async fn put_into_service(
     call: &Call,
     id: &FlowId,
     asked: &DeployRequest,
-) -> Result<ChangeResult<Deployment>, Error> {
+) -> Result<ChangeResult<Deployment>> {
     for _ in 0..TRIES {
         let mut tx = call.read().await?;
         let flow = call.existing(&mut tx, id).await?;
@@ -206,7 +202,7 @@ async fn put_into_service(
 
 impl DeployRequest {
     /// The flow with the draft that is to be its next version.
-    async fn of(&self, mut flow: Flow, db: &mut Db) -> Result<Flow, Error> {
+    async fn of(&self, mut flow: Flow, db: &mut Db) -> Result<Flow> {
         match self {
             Self::Draft(Deploy { summary: None, .. }) => {}
             Self::Draft(Deploy {
@@ -234,7 +230,7 @@ impl DeployRequest {
     }
 
     /// Reads the definition that is to be the next version; one that ran before is taken as it ran.
-    fn definition(&self, app: &App, flow: &Flow) -> Result<Definition, Error> {
+    fn definition(&self, app: &App, flow: &Flow) -> Result<Definition> {
         match self {
             Self::Draft(_) => definition::checked(&app.sealer, flow),
             Self::Version(_) => definition::stored(&app.sealer, flow),
@@ -266,7 +262,7 @@ async fn ready(
     definition: Definition,
     status: fn(Status) -> Status,
     mut tx: Tx,
-) -> Result<PreparedDeploy, Error> {
+) -> Result<PreparedDeploy> {
     let made_from = set_version(&mut tx, &call.caller).await?;
     let names = EnvironmentNames::load(&mut tx, &call.caller.environment_id).await?;
     let missing = fields::faults(call, &mut tx, &definition, &names).await?;
@@ -311,7 +307,7 @@ async fn ready(
 }
 
 /// Reads what the nodes of the caller's environment are to run at present.
-async fn set_version(db: &mut Db, caller: &Caller) -> Result<Option<SetVersion>, Error> {
+async fn set_version(db: &mut Db, caller: &Caller) -> Result<Option<SetVersion>> {
     let environment =
         environment::find(db, &caller.account_id, caller.environment_id.as_str()).await?;
     let Some(environment) = environment else {
@@ -326,7 +322,7 @@ async fn set_version(db: &mut Db, caller: &Caller) -> Result<Option<SetVersion>,
 
 /// Returns whether `flow` as it is to be deployed is what runs: the definition, and the plan that
 /// it compiles to today.
-async fn runs_already(app: &App, flow: &Flow, db: &mut Db) -> Result<bool, Error> {
+async fn runs_already(app: &App, flow: &Flow, db: &mut Db) -> Result<bool> {
     let deployed = flow_version::get(db, &flow.id, flow.version).await?;
     let is_same = |deployed: FlowVersion| {
         deployed.yaml_config == flow.yaml_config && deployed.sealed_config == flow.sealed_config
@@ -371,7 +367,7 @@ async fn unchanged(
     call: &Call,
     id: &FlowId,
     next: fn(Status) -> Status,
-) -> Result<ChangeResult<Deployment>, Error> {
+) -> Result<ChangeResult<Deployment>> {
     let waiting = held(call, id).await?;
     let mut change = call.change().await?;
     let mut flow = call.existing(&mut change, id).await?;
@@ -396,7 +392,7 @@ async fn unchanged(
 
 /// Returns the number of messages of a flow that wait, which are those that it holds while it is
 /// paused.
-async fn held(call: &Call, id: &FlowId) -> Result<u64, Error> {
+async fn held(call: &Call, id: &FlowId) -> Result<u64> {
     let filter = Filter {
         statuses: message::Status::WAITING.to_vec(),
         ..Filter::flow(call.caller.tenant(), id.clone())
@@ -420,7 +416,7 @@ fn compile(
     definition: &Definition,
     names: &EnvironmentNames,
     identity: Identity,
-) -> Result<FlowPlan, Error> {
+) -> Result<FlowPlan> {
     let plan = kanat_flow::compile(definition, names, identity)
         .map_err(|faults| definition::invalid("the definition cannot be compiled", &faults))?;
     match Program::compile(plan.clone()) {
@@ -435,6 +431,6 @@ pub async fn deployed_plan(
     db: &mut Db,
     environment: &EnvironmentId,
     id: &FlowId,
-) -> Result<Option<FlowPlan>, Error> {
+) -> Result<Option<FlowPlan>> {
     change::published(db, &app.sealer, environment, Kind::Flow, id.as_str()).await
 }

@@ -2,8 +2,8 @@
 
 use kanat_flow::Definition;
 use kanat_flow::diff::{self, Change};
-use kanat_model::Error;
 use kanat_model::id::FlowId;
+use kanat_model::{Error, Result};
 use kanat_store::Db;
 use kanat_store::flow::Flow;
 
@@ -20,7 +20,7 @@ pub enum Edition {
 
 impl Edition {
     /// Reads `draft` or the number of a version; errors name `field`.
-    pub fn parse(field: &str, text: &str) -> Result<Self, Error> {
+    pub fn parse(field: &str, text: &str) -> Result<Self> {
         match text {
             "draft" => Ok(Self::Draft),
             number => number.parse().map(Self::Version).map_err(|_| {
@@ -33,12 +33,7 @@ impl Edition {
     }
 
     /// Returns its definition; errors when the flow has no such version.
-    pub async fn definition(
-        self,
-        app: &App,
-        db: &mut Db,
-        flow: &Flow,
-    ) -> Result<Definition, Error> {
+    pub async fn definition(self, app: &App, db: &mut Db, flow: &Flow) -> Result<Definition> {
         match self {
             Self::Draft => definition::stored(&app.sealer, flow),
             Self::Version(number) => {
@@ -58,12 +53,7 @@ impl std::fmt::Display for Edition {
 }
 
 /// Returns the changes that lead from one definition of a flow to another.
-pub async fn diff(
-    call: &Call,
-    id: &FlowId,
-    from: Edition,
-    to: Edition,
-) -> Result<Vec<Change>, Error> {
+pub async fn diff(call: &Call, id: &FlowId, from: Edition, to: Edition) -> Result<Vec<Change>> {
     let mut tx = call.read().await?;
     let flow = call.existing(&mut tx, id).await?;
     let before = from.definition(&call.app, &mut tx, &flow).await?;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use kanat_message_log::{FlowEnd, SavedPlan};
-use kanat_model::Error;
+use kanat_model::Result;
 use kanat_model::id::FlowId;
 use kanat_model::message::Failure;
 use kanat_proto::plan::v1::SetVersion;
@@ -24,7 +24,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Marks the flow in the log as deleted by the change `version`, so that no node that has this
 /// change runs the flow's messages from former plans. Where the change is not committed, the mark
 /// says nothing: a later change is known by the version, and the nodes that have that run the flow.
-pub(super) async fn mark(app: &App, id: &FlowId, version: Version) -> Result<(), Error> {
+pub(super) async fn mark(app: &App, id: &FlowId, version: Version) -> Result<()> {
     let deletion = SetVersion {
         epoch: version.epoch.into_string(),
         generation: version.generation,
@@ -35,7 +35,7 @@ pub(super) async fn mark(app: &App, id: &FlowId, version: Version) -> Result<(),
 
 /// Ends the messages of the flow, which is marked and out of service. Messages that a node holds
 /// for longer than [`DRAIN_TIMEOUT`] are ended by the next node that claims them.
-pub(super) async fn end_messages(app: &App, id: &FlowId) -> Result<(), Error> {
+pub(super) async fn end_messages(app: &App, id: &FlowId) -> Result<()> {
     let failure = Failure::flow_deleted();
     let deadline = Instant::now() + DRAIN_TIMEOUT;
     let mut changed = app.log.changed();

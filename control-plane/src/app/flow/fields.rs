@@ -3,7 +3,7 @@
 
 use kanat_flow::fields::{configured_instances, exposed_secrets, unset_fields, unusable_secrets};
 use kanat_flow::{Definition, Diagnostic, Names, Severity, check_names, literal_secrets};
-use kanat_model::Error;
+use kanat_model::Result;
 use kanat_model::id::InstanceId;
 use kanat_plan_stream::Kind;
 use kanat_store::flow_use::User;
@@ -19,7 +19,7 @@ pub async fn warnings(
     db: &mut Db,
     definition: &Definition,
     names: &EnvironmentNames,
-) -> Result<Vec<Diagnostic>, Error> {
+) -> Result<Vec<Diagnostic>> {
     let unset = unset(call, db, definition, names).await?;
     let found = unset
         .into_iter()
@@ -34,7 +34,7 @@ pub async fn warnings(
 }
 
 /// Refuses a definition that would show secrets of connectors to those who may read messages.
-pub fn refuse_exposed(definition: &Definition, names: &EnvironmentNames) -> Result<(), Error> {
+pub fn refuse_exposed(definition: &Definition, names: &EnvironmentNames) -> Result<()> {
     let exposed = exposed_secrets(definition, names);
     if exposed.is_empty() {
         Ok(())
@@ -73,7 +73,7 @@ pub async fn faults(
     db: &mut Db,
     definition: &Definition,
     names: &EnvironmentNames,
-) -> Result<Vec<Diagnostic>, Error> {
+) -> Result<Vec<Diagnostic>> {
     let unset = unset(call, db, definition, names).await?;
     let unset = unset
         .into_iter()
@@ -86,7 +86,7 @@ pub async fn faults(
 
 /// Returns what of deployed flows keeps webhooks out that an instance is to verify, as it now is; a
 /// flow's name is in each.
-pub async fn shut_out(call: &Call, instance: &InstanceId) -> Result<Vec<String>, Error> {
+pub async fn shut_out(call: &Call, instance: &InstanceId) -> Result<Vec<String>> {
     let mut tx = call.read().await?;
     let users =
         flow_use::definitions(&mut tx, &Kind::ConnectorInstance.resource_id(instance)).await?;
@@ -119,7 +119,7 @@ pub async fn shut_out(call: &Call, instance: &InstanceId) -> Result<Vec<String>,
 
 /// Returns a warning where deployed flows use an instance under a name that it no longer has: their
 /// next deploy would not find it, or another one.
-pub async fn misnamed(call: &Call, instance: &InstanceId) -> Result<Option<String>, Error> {
+pub async fn misnamed(call: &Call, instance: &InstanceId) -> Result<Option<String>> {
     let mut tx = call.read().await?;
     let Some(found) =
         connector_instance::get(&mut tx, &call.caller.environment_id, instance).await?
@@ -165,7 +165,7 @@ async fn unset(
     db: &mut Db,
     definition: &Definition,
     names: &EnvironmentNames,
-) -> Result<Vec<Diagnostic>, Error> {
+) -> Result<Vec<Diagnostic>> {
     let mut instances = Vec::new();
     for id in configured_instances(definition, names) {
         instances.extend(connector::instance(call, db, &InstanceId::new(id)).await?);

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use kanat_catalog::Instance;
 use kanat_engine::{Mask, Resources};
 use kanat_mapping::{AdapterRef, Lookup, Tables};
-use kanat_model::Error;
+use kanat_model::Result;
 use kanat_model::id::{AdapterId, EnvironmentId};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1::{ConnectorInstance, FlowPlan};
@@ -35,7 +35,7 @@ impl Samples {
         environment: &EnvironmentId,
         plan: &FlowPlan,
         names: &EnvironmentNames,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let mut samples = Self::named(db, environment, uses::names(plan), names).await?;
         let own = AdapterId::from(plan.adapter.as_str());
         samples.add_adapter(db, environment, &own).await?;
@@ -58,7 +58,7 @@ impl Samples {
         environment: &EnvironmentId,
         named: uses::Names,
         names: &EnvironmentNames,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let mut samples = Self::default();
         for name in named.tables {
             if let Some(id) = names.table_id(&name) {
@@ -85,7 +85,7 @@ impl Samples {
         db: &mut Db,
         environment: &EnvironmentId,
         id: &AdapterId,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         if let Some(found) = kanat_store::adapter::get(db, environment, id).await? {
             self.adapters
                 .insert(found.name.clone(), adapter::callable(found));

@@ -6,7 +6,7 @@ use kanat_mapping::Effort;
 use kanat_message_log::{AppendOutcome, Dedupe, NewMessage, Placement, SavedPlan, key};
 use kanat_model::id::{EnvironmentId, FlowId, MessageId};
 use kanat_model::message::Trigger;
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Error, Result, Timestamp};
 use kanat_plan_stream::saved;
 use kanat_proto::plan::v1::FlowPlan;
 use kanat_script::apart;
@@ -39,12 +39,12 @@ pub struct StartedMessage {
 }
 
 /// Takes the payload as a message of the plan's version.
-pub async fn start(app: &App, start: Start) -> Result<StartedMessage, Error> {
+pub async fn start(app: &App, start: Start) -> Result<StartedMessage> {
     append(app, prepare(app, start).await?).await
 }
 
 /// Makes the message; nothing has begun before it is in the log.
-pub async fn prepare(app: &App, start: Start) -> Result<NewMessage, Error> {
+pub async fn prepare(app: &App, start: Start) -> Result<NewMessage> {
     let Start {
         plan,
         payload,
@@ -100,7 +100,7 @@ pub fn placement(plan: &FlowPlan) -> Placement {
 }
 
 /// Puts a message into the log.
-pub async fn append(app: &App, message: NewMessage) -> Result<StartedMessage, Error> {
+pub async fn append(app: &App, message: NewMessage) -> Result<StartedMessage> {
     let message_id = message.id.clone();
     match app.log.append(message).await? {
         AppendOutcome::Duplicate(first) => Ok(StartedMessage {
@@ -135,7 +135,7 @@ async fn keys(
     payload: &str,
     request: &str,
     now: Timestamp,
-) -> Result<(Option<String>, Option<String>), Error> {
+) -> Result<(Option<String>, Option<String>)> {
     if plan.ordering_key.is_empty() && plan.idempotency_key.is_empty() {
         return Ok((None, None));
     }
@@ -162,7 +162,7 @@ async fn keys(
 
 /// Keeps a deployed plan in the message log: every node can run messages under it, also when the
 /// deploy has not reached it yet, or the next one comes first.
-pub async fn save_plan(app: &App, plan: &FlowPlan) -> Result<(), Error> {
+pub async fn save_plan(app: &App, plan: &FlowPlan) -> Result<()> {
     let flow_id = FlowId::from(plan.flow_id.as_str());
     if app.log.plan(&flow_id, plan.version).await?.is_some() {
         return Ok(());

@@ -3,7 +3,7 @@
 use kanat_auth::Role;
 use kanat_model::id::FlowId;
 use kanat_model::page::{ListPage, Page};
-use kanat_model::{Code, Error};
+use kanat_model::{Code, Error, Result};
 use kanat_store::Db;
 use kanat_store::flow::Flow;
 use kanat_store::flow_version::{self, FlowVersion};
@@ -11,7 +11,7 @@ use kanat_store::flow_version::{self, FlowVersion};
 use crate::app::{Call, Caller};
 
 /// The flow's versions, newest first.
-pub async fn list(call: &Call, id: &FlowId, page: Page) -> Result<ListPage<FlowVersion>, Error> {
+pub async fn list(call: &Call, id: &FlowId, page: Page) -> Result<ListPage<FlowVersion>> {
     let mut tx = call.read().await?;
     call.existing(&mut tx, id).await?;
     let mut found = flow_version::list(&mut tx, id, page).await?;
@@ -23,7 +23,7 @@ pub async fn list(call: &Call, id: &FlowId, page: Page) -> Result<ListPage<FlowV
 }
 
 /// One version with its definition.
-pub async fn get(call: &Call, id: &FlowId, version: u32) -> Result<FlowVersion, Error> {
+pub async fn get(call: &Call, id: &FlowId, version: u32) -> Result<FlowVersion> {
     let mut tx = call.read().await?;
     let flow = call.existing(&mut tx, id).await?;
     let mut found = existing(&mut tx, &flow, version).await?;
@@ -32,7 +32,7 @@ pub async fn get(call: &Call, id: &FlowId, version: u32) -> Result<FlowVersion, 
 }
 
 /// Returns a version of a flow.
-pub async fn existing(db: &mut Db, flow: &Flow, version: u32) -> Result<FlowVersion, Error> {
+pub async fn existing(db: &mut Db, flow: &Flow, version: u32) -> Result<FlowVersion> {
     let found = flow_version::get(db, &flow.id, version).await?;
     found.ok_or_else(|| {
         let message = format!("flow {:?} has no version {version}", flow.name);

@@ -4,7 +4,7 @@
 use kanat_auth::{Permission, key, random_token};
 use kanat_flow::WebhookToken;
 use kanat_model::id::FlowId;
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Error, Result, Timestamp};
 use kanat_proto::plan::v1 as plan;
 use kanat_store::Db;
 use kanat_store::flow::{self, Flow};
@@ -18,7 +18,7 @@ pub const TRIGGER: &str = "webhook";
 
 /// Returns the address of the flow's webhook, when a webhook starts it; a draft is answered there
 /// once it is deployed. Whoever has the address can send messages, so viewers do not get it.
-pub fn url(call: &Call, flow: &Flow) -> Result<Option<String>, Error> {
+pub fn url(call: &Call, flow: &Flow) -> Result<Option<String>> {
     let may_send = call.caller.role.allows(Permission::Write);
     match &flow.webhook_token {
         Some(sealed) if flow.trigger_kind == TRIGGER && may_send => Ok(Some(
@@ -32,11 +32,7 @@ pub fn url(call: &Call, flow: &Flow) -> Result<Option<String>, Error> {
 
 /// Makes a new token. The old one is accepted until the grace period, such as `24h`, ends; without
 /// one, only the new one is.
-pub async fn rotate(
-    call: &Call,
-    id: &FlowId,
-    grace: Option<&str>,
-) -> Result<ChangeResult<Flow>, Error> {
+pub async fn rotate(call: &Call, id: &FlowId, grace: Option<&str>) -> Result<ChangeResult<Flow>> {
     let grace = grace::parse(grace)?;
     let mut change = call.change().await?;
     let (mut flow, is_repeat) = call.target(&mut change, id).await?;
@@ -79,7 +75,7 @@ pub async fn tokens(
     db: &mut Db,
     flow: &mut Flow,
     now: Timestamp,
-) -> Result<Vec<WebhookToken>, Error> {
+) -> Result<Vec<WebhookToken>> {
     let sealed = flow
         .webhook_token
         .get_or_insert_with(|| new_token(app, &flow.id));
@@ -116,7 +112,7 @@ fn new_token(app: &App, flow: &FlowId) -> Vec<u8> {
         .seal(random_token().as_bytes(), &seal_context(flow))
 }
 
-fn open(app: &App, flow: &FlowId, sealed: &[u8]) -> Result<String, Error> {
+fn open(app: &App, flow: &FlowId, sealed: &[u8]) -> Result<String> {
     let failed = |error: &dyn std::fmt::Display| {
         tracing::error!(
             flow.id = %flow,

@@ -1,7 +1,7 @@
 //! Entries as CSV text with the columns `key` and `value`.
 
 use kanat_model::csv::QuoteCheck;
-use kanat_model::{Error, FieldError};
+use kanat_model::{Error, FieldError, Result};
 use kanat_store::lookup_table::entry::Entry;
 
 use crate::app::formula::{mark, unmark};
@@ -14,7 +14,7 @@ const MAX_FIELDS: usize = 100;
 
 /// Reads entries; the columns may stand in any order. Errors name each wrong line, up to the first
 /// one that cannot be taken apart.
-pub fn read(text: &str) -> Result<Vec<Entry>, Error> {
+pub fn read(text: &str) -> Result<Vec<Entry>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let broken = broken_line(text);
     let sound = match &broken {
@@ -65,7 +65,7 @@ fn wrong(faults: Vec<FieldError>) -> Error {
 }
 
 /// Writes entries with a header.
-pub fn write(entries: &[Entry]) -> Result<String, Error> {
+pub fn write(entries: &[Entry]) -> Result<String> {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     let written = writer.write_record(["key", "value"]).and_then(|()| {
         entries
@@ -78,7 +78,7 @@ pub fn write(entries: &[Entry]) -> Result<String, Error> {
     String::from_utf8(bytes).map_err(|_| Error::internal())
 }
 
-fn columns(header: &::csv::StringRecord) -> Result<(usize, usize), Error> {
+fn columns(header: &::csv::StringRecord) -> Result<(usize, usize)> {
     let names: Vec<String> = header
         .iter()
         .map(|name| name.trim().to_ascii_lowercase())

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use kanat_model::{Error, FieldError};
+use kanat_model::{Error, FieldError, Result};
 use kanat_store::lookup_table::entry::Entry;
 
 const MAX_ENTRIES: u32 = 100_000;
@@ -14,7 +14,7 @@ const MAX_REPORTED: usize = 100;
 
 /// Entries whose keys all differ: of those with one key, the last one. Errors name each wrong one
 /// by its place.
-pub fn check(entries: Vec<Entry>) -> Result<Vec<Entry>, Error> {
+pub fn check(entries: Vec<Entry>) -> Result<Vec<Entry>> {
     if entries.is_empty() {
         return Err(Error::field("entries", "must not be empty"));
     }
@@ -37,7 +37,7 @@ pub fn check(entries: Vec<Entry>) -> Result<Vec<Entry>, Error> {
 }
 
 /// Errors name `key` or `value`.
-pub fn check_one(entry: &Entry) -> Result<(), Error> {
+pub fn check_one(entry: &Entry) -> Result<()> {
     match faults(entry).next() {
         Some((field, message)) => Err(Error::field(field, message)),
         None => Ok(()),
@@ -45,7 +45,7 @@ pub fn check_one(entry: &Entry) -> Result<(), Error> {
 }
 
 /// Errors when a table would have too many entries.
-pub fn check_count(count: u32) -> Result<(), Error> {
+pub fn check_count(count: u32) -> Result<()> {
     if count > MAX_ENTRIES {
         return Err(Error::field(
             "entries",
@@ -56,7 +56,7 @@ pub fn check_count(count: u32) -> Result<(), Error> {
 }
 
 /// Errors when a table would be too large, by the bytes of its keys and values.
-pub fn check_size(bytes: usize) -> Result<(), Error> {
+pub fn check_size(bytes: usize) -> Result<()> {
     if bytes > MAX_TABLE_BYTES {
         let message = format!("the table would have {bytes} bytes; it may have {MAX_TABLE_BYTES}");
         return Err(Error::field("entries", message));

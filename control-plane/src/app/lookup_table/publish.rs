@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use kanat_model::id::LookupTableId;
-use kanat_model::{Error, Timestamp, saturated};
+use kanat_model::{Result, Timestamp, saturated};
 use kanat_plan_stream::Kind;
 use kanat_plan_stream::parts::{self, Edit, Size};
 use kanat_proto::plan::v1::{self as plan, lookup_table::Entry};
@@ -20,7 +20,7 @@ pub async fn modified(
     change: &mut Change<'_>,
     table: &LookupTable,
     edits: Vec<Edit>,
-) -> Result<LookupTable, Error> {
+) -> Result<LookupTable> {
     let next = LookupTable {
         version: table.version + 1,
         ..table.clone()
@@ -36,7 +36,7 @@ pub async fn modified(
 }
 
 /// Publishes all parts of a table, and returns its size.
-pub async fn whole(change: &mut Change<'_>, table: &LookupTable) -> Result<Size, Error> {
+pub async fn whole(change: &mut Change<'_>, table: &LookupTable) -> Result<Size> {
     let entries: Vec<_> = entry::all(change, &table.id)
         .await?
         .into_iter()
@@ -58,7 +58,7 @@ pub async fn whole(change: &mut Change<'_>, table: &LookupTable) -> Result<Size,
 }
 
 /// Takes a table out of service.
-pub async fn remove(change: &mut Change<'_>, id: &LookupTableId) -> Result<(), Error> {
+pub async fn remove(change: &mut Change<'_>, id: &LookupTableId) -> Result<()> {
     let parts = published_head(change, id).await?;
     let parts = parts.map_or(0, |head| head.parts);
     let own = Kind::LookupTable.resource_id(id);
@@ -75,7 +75,7 @@ async fn edited_parts(
     change: &mut Change<'_>,
     table: &LookupTable,
     edits: Vec<Edit>,
-) -> Result<Option<Size>, Error> {
+) -> Result<Option<Size>> {
     let Some(former) = published_head(change, &table.id).await? else {
         return Ok(None);
     };
@@ -124,7 +124,7 @@ async fn edited_parts(
 async fn published_head(
     change: &mut Change<'_>,
     id: &LookupTableId,
-) -> Result<Option<plan::LookupTable>, Error> {
+) -> Result<Option<plan::LookupTable>> {
     change.published(Kind::LookupTable, id).await
 }
 

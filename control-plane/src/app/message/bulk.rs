@@ -7,7 +7,7 @@ use kanat_message_log::{Filter, Message, NewMessage, Position, key};
 use kanat_model::id::MessageId;
 use kanat_model::message::Status;
 use kanat_model::page::Page;
-use kanat_model::{Code, Error, Timestamp};
+use kanat_model::{Code, Error, Result, Timestamp};
 
 use super::{Query, append, deployed, replayed};
 use crate::app::{App, Call};
@@ -19,7 +19,7 @@ const MAX_MESSAGES: u64 = 10_000;
 const AT_ONCE: usize = 64;
 
 /// Tries every dead letter again that the query finds; gives their ids, oldest first.
-pub async fn retry_all(call: &Call, query: Query) -> Result<Vec<MessageId>, Error> {
+pub async fn retry_all(call: &Call, query: Query) -> Result<Vec<MessageId>> {
     let mut filter = query.check(call.caller.tenant())?;
     match filter.statuses.as_slice() {
         [] => filter.statuses.push(Status::DeadLetter),
@@ -53,7 +53,7 @@ pub async fn retry_all(call: &Call, query: Query) -> Result<Vec<MessageId>, Erro
 
 /// Replays every message that the query finds; gives the ids of the new ones, oldest first. A call
 /// with an idempotency key replays each of them once, however often it is repeated.
-pub async fn replay_all(call: &Call, query: Query) -> Result<Vec<MessageId>, Error> {
+pub async fn replay_all(call: &Call, query: Query) -> Result<Vec<MessageId>> {
     let filter = query.check(call.caller.tenant())?;
     let paused = super::check_flow(call, &filter.flow_id).await?;
     let Some(mut filter) = paused.apply(filter) else {
@@ -91,7 +91,7 @@ pub async fn replay_all(call: &Call, query: Query) -> Result<Vec<MessageId>, Err
 
 /// Returns when a call with an idempotency key began first. What it makes is received then or
 /// later, by any clock, and what it finds before: its repeats do not find what it made.
-async fn begun(call: &Call) -> Result<Option<Timestamp>, Error> {
+async fn begun(call: &Call) -> Result<Option<Timestamp>> {
     if call.caller.call.is_none() {
         return Ok(None);
     }
@@ -109,7 +109,7 @@ async fn begun(call: &Call) -> Result<Option<Timestamp>, Error> {
 }
 
 /// All messages that the filter finds, oldest first, with no payload kept.
-async fn find(app: &App, filter: &Filter) -> Result<Vec<Message>, Error> {
+async fn find(app: &App, filter: &Filter) -> Result<Vec<Message>> {
     let mut found = Vec::new();
     let mut position = Position::Page(Page::new(Some(Page::MAX_LIMIT), None));
     loop {
@@ -147,9 +147,7 @@ fn without_payload(message: Message) -> Message {
 
 /// The ids that were taken up. What changed meanwhile is passed over; when the log fails on the
 /// way, what was taken up before is still told.
-async fn taken_up(
-    taken: impl Stream<Item = Result<MessageId, Error>>,
-) -> Result<Vec<MessageId>, Error> {
+async fn taken_up(taken: impl Stream<Item = Result<MessageId>>) -> Result<Vec<MessageId>> {
     let mut ids = Vec::new();
     let mut taken = std::pin::pin!(taken);
     while let Some(next) = taken.next().await {

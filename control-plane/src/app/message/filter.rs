@@ -3,7 +3,7 @@
 use kanat_message_log::{Cursor, EnvironmentFilter, Filter, Tenant};
 use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::Status;
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Error, Result, Timestamp};
 
 /// Text that stands for all flows in the place of a flow's id.
 pub const ALL_FLOWS: &str = "-";
@@ -32,7 +32,7 @@ impl ListQuery {
     /// # Errors
     ///
     /// Name the field at fault.
-    pub fn check(self, tenant: Tenant) -> Result<ListScope, Error> {
+    pub fn check(self, tenant: Tenant) -> Result<ListScope> {
         let Self {
             flow_id,
             mut statuses,
@@ -81,7 +81,7 @@ pub struct Query {
 
 impl Query {
     /// Errors name the field at fault.
-    pub fn check(self, tenant: Tenant) -> Result<Filter, Error> {
+    pub fn check(self, tenant: Tenant) -> Result<Filter> {
         if self.flow_id.is_empty() {
             return Err(Error::field("flowId", "is required"));
         }
@@ -107,7 +107,7 @@ impl Query {
 }
 
 /// Reads a status.
-pub fn status(text: Option<&str>) -> Result<Option<Status>, Error> {
+pub fn status(text: Option<&str>) -> Result<Option<Status>> {
     let Some(text) = text else { return Ok(None) };
     Status::parse(text).map(Some).ok_or_else(|| {
         let all: Vec<_> = Status::ALL.iter().map(|status| status.as_str()).collect();
@@ -119,16 +119,16 @@ pub fn status(text: Option<&str>) -> Result<Option<Status>, Error> {
 }
 
 /// Reads where a page ended.
-pub fn cursor(text: &str) -> Result<Cursor, Error> {
+pub fn cursor(text: &str) -> Result<Cursor> {
     Cursor::parse(text).ok_or_else(|| Error::field("cursor", "is not the nextCursor of a page"))
 }
 
-fn search(text: Option<String>) -> Result<Option<String>, Error> {
+fn search(text: Option<String>) -> Result<Option<String>> {
     text.as_deref().map_or(Ok(()), kanat_model::search::check)?;
     Ok(text)
 }
 
-fn instant(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Error> {
+fn instant(field: &str, text: Option<&str>) -> Result<Option<Timestamp>> {
     let Some(text) = text else { return Ok(None) };
     // Without an offset it is UTC, and without a time the day's begin.
     let at = ["", "Z", "T00:00Z"]
@@ -144,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    fn check(query: Query) -> Result<Filter, Error> {
+    fn check(query: Query) -> Result<Filter> {
         query.check(Tenant {
             account_id: AccountId::from("acc_1"),
             environment_id: EnvironmentId::from("env_1"),

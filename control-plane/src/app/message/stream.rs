@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 use futures::stream::{Stream, try_unfold};
 use kanat_message_log::{Event, EventQuery};
-use kanat_model::Error;
 use kanat_model::id::FlowId;
+use kanat_model::{Error, Result};
 use tokio::sync::watch;
 
 use super::filter;
@@ -39,7 +39,7 @@ pub enum StreamItem {
 pub async fn follow(
     call: &Call,
     follow: Follow,
-) -> Result<impl Stream<Item = Result<StreamItem, Error>> + Send + use<>, Error> {
+) -> Result<impl Stream<Item = Result<StreamItem>> + Send + use<>> {
     // Before the first read, so that nothing falls in between.
     let changed = call.app.log.changed();
     let last = call.app.log.last_event().await?;
@@ -100,7 +100,7 @@ struct Following {
 }
 
 impl Following {
-    async fn next(&mut self) -> Result<Option<StreamItem>, Error> {
+    async fn next(&mut self) -> Result<Option<StreamItem>> {
         loop {
             if let Some(event) = self.read.pop_front() {
                 self.lag.sent(&event);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use kanat_catalog::check::header_name_fault;
 use kanat_flow::duration;
-use kanat_model::Error;
 use kanat_model::published_api::{Auth, Cors, Method, OAuth2, OnTimeout, Path, Validation};
+use kanat_model::{Error, Result};
 use url::Url;
 
 const MIN_DEADLINE: Duration = Duration::from_millis(100);
@@ -18,12 +18,12 @@ const MAX_ENTRIES: usize = 100;
 const MAX_CORS_AGE_SECONDS: u32 = 86_400;
 
 /// A path, and what is the same for all paths that match the same requests.
-pub fn path(text: &str) -> Result<(String, String), Error> {
+pub fn path(text: &str) -> Result<(String, String)> {
     let path = Path::parse(text).map_err(|why| Error::field("path", why))?;
     Ok((path.as_str().to_owned(), path.shape()))
 }
 
-pub fn method(text: &str) -> Result<Method, Error> {
+pub fn method(text: &str) -> Result<Method> {
     Method::parse(&text.to_ascii_uppercase()).ok_or_else(|| {
         Error::field(
             "method",
@@ -32,7 +32,7 @@ pub fn method(text: &str) -> Result<Method, Error> {
     })
 }
 
-pub fn auth(text: &str) -> Result<Auth, Error> {
+pub fn auth(text: &str) -> Result<Auth> {
     Auth::parse(text).ok_or_else(|| {
         Error::field(
             "authType",
@@ -41,7 +41,7 @@ pub fn auth(text: &str) -> Result<Auth, Error> {
     })
 }
 
-pub fn validation(text: &str) -> Result<Validation, Error> {
+pub fn validation(text: &str) -> Result<Validation> {
     Validation::parse(text).ok_or_else(|| {
         Error::field(
             "validationMode",
@@ -50,7 +50,7 @@ pub fn validation(text: &str) -> Result<Validation, Error> {
     })
 }
 
-pub fn on_timeout(text: &str) -> Result<OnTimeout, Error> {
+pub fn on_timeout(text: &str) -> Result<OnTimeout> {
     OnTimeout::parse(text).ok_or_else(|| {
         Error::field(
             "onTimeout",
@@ -60,7 +60,7 @@ pub fn on_timeout(text: &str) -> Result<OnTimeout, Error> {
 }
 
 /// Milliseconds.
-pub fn deadline(text: &str) -> Result<u64, Error> {
+pub fn deadline(text: &str) -> Result<u64> {
     let deadline = duration::parse(text).map_err(|why| Error::field("deadline", why))?;
     if !(MIN_DEADLINE..=MAX_DEADLINE).contains(&deadline) {
         return Err(Error::field(
@@ -79,7 +79,7 @@ pub fn takes_tokens(auth: Auth) -> bool {
 }
 
 /// Checks the issuer of the tokens that an API takes; given where tokens open it, and nowhere else.
-pub fn oauth2(auth: Auth, given: Option<OAuth2>) -> Result<Option<OAuth2>, Error> {
+pub fn oauth2(auth: Auth, given: Option<OAuth2>) -> Result<Option<OAuth2>> {
     let given = match (takes_tokens(auth), given) {
         (true, Some(given)) => given,
         (true, None) => return Err(Error::field("oauth2", "is required with authType oauth2")),
@@ -120,7 +120,7 @@ pub fn oauth2(auth: Auth, given: Option<OAuth2>) -> Result<Option<OAuth2>, Error
 }
 
 /// None without origins: then nobody of another origin may call.
-pub fn cors(given: Cors) -> Result<Option<Cors>, Error> {
+pub fn cors(given: Cors) -> Result<Option<Cors>> {
     if given.origins.is_empty() {
         return Ok(None);
     }
@@ -176,7 +176,7 @@ pub fn cors(given: Cors) -> Result<Option<Cors>, Error> {
     Ok(Some(given))
 }
 
-fn count(field: &str, entries: &[String]) -> Result<(), Error> {
+fn count(field: &str, entries: &[String]) -> Result<()> {
     if entries.len() > MAX_ENTRIES {
         return Err(Error::field(
             field,
@@ -186,7 +186,7 @@ fn count(field: &str, entries: &[String]) -> Result<(), Error> {
     Ok(())
 }
 
-fn address(field: &str, text: &str) -> Result<(), Error> {
+fn address(field: &str, text: &str) -> Result<()> {
     let plain = Url::parse(text).is_ok_and(|url| {
         matches!(url.scheme(), "http" | "https")
             && url.has_host()
@@ -206,7 +206,7 @@ fn address(field: &str, text: &str) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    fn field<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
+    fn field<T: std::fmt::Debug>(result: Result<T>) -> String {
         result.unwrap_err().details[0].field.clone()
     }
 

@@ -1,7 +1,7 @@
 //! The content that a call gives to a version. Its texts are checked before a change begins: a
 //! schema may take a tenth of a second to compile, and other changes would wait for it.
 
-use kanat_model::Error;
+use kanat_model::{Error, Result};
 use kanat_schema::Schema;
 
 use crate::app::FieldUpdate;
@@ -28,7 +28,7 @@ pub struct CheckedContent(Content);
 
 impl Content {
     /// `request_schema` is what the caller calls the schema of requests.
-    pub async fn check(self, request_schema: &'static str) -> Result<CheckedContent, Error> {
+    pub async fn check(self, request_schema: &'static str) -> Result<CheckedContent> {
         let checked = tokio::task::spawn_blocking(move || {
             self.check_texts(request_schema)?;
             Ok(CheckedContent(self))
@@ -36,7 +36,7 @@ impl Content {
         checked.await.map_err(|_| Error::internal())?
     }
 
-    fn check_texts(&self, request_schema: &str) -> Result<(), Error> {
+    fn check_texts(&self, request_schema: &str) -> Result<()> {
         for (field, text) in [
             (request_schema, &self.request_schema),
             ("responseSchema", &self.response_schema),
@@ -70,7 +70,7 @@ impl CheckedContent {
     }
 }
 
-fn check_text(field: &str, json: &str) -> Result<(), Error> {
+fn check_text(field: &str, json: &str) -> Result<()> {
     if json.len() > MAX_TEXT_BYTES {
         return Err(Error::field(
             field,
@@ -81,7 +81,7 @@ fn check_text(field: &str, json: &str) -> Result<(), Error> {
 }
 
 /// By the compiler that nodes have.
-fn check_schema(field: &str, json: &str) -> Result<(), Error> {
+fn check_schema(field: &str, json: &str) -> Result<()> {
     match Schema::compile(json) {
         Ok(_) => Ok(()),
         Err(error) => Err(Error::field(field, error.to_string())),

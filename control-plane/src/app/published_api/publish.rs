@@ -6,7 +6,7 @@ use kanat_flow::{Response, parse_response};
 use kanat_model::published_api::{
     Cors, OAuth2, OnTimeout, Validation, VersionStatus, version_label,
 };
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Error, Result, Timestamp};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1 as plan;
 use kanat_store::published_api::version::Version;
@@ -19,7 +19,7 @@ use crate::app::flow::EnvironmentNames;
 use crate::carry::carry;
 
 /// Publishes an API as its rows now are, and gives it as callers see it.
-pub async fn api(change: &mut Change<'_>, api: PublishedApi) -> Result<ApiView, Error> {
+pub async fn api(change: &mut Change<'_>, api: PublishedApi) -> Result<ApiView> {
     let seen = seen(change.app, change, api).await?;
     let names = EnvironmentNames::load(change, &seen.api.environment_id).await?;
     let mut used = BTreeSet::new();
@@ -89,7 +89,7 @@ fn bare(version: &Version) -> plan::ApiVersion {
 }
 
 /// It was right when it was stored; the flow's steps may have got other names since.
-fn response(api: &PublishedApi, version: &Version) -> Result<Response, Error> {
+fn response(api: &PublishedApi, version: &Version) -> Result<Response> {
     parse_response(&response_texts(&version.content), None).map_err(|faults| {
         let fault = faults.first().map(ToString::to_string).unwrap_or_default();
         tracing::error!(

@@ -5,7 +5,7 @@ use kanat_engine::Answer;
 use kanat_flow::{ResponseTexts, parse_response};
 use kanat_model::id::PublishedApiId;
 use kanat_model::published_api::{MAX_VERSION, VersionStatus, version_label, version_number};
-use kanat_model::{Code, Error, FieldError, Timestamp};
+use kanat_model::{Code, Error, FieldError, Result, Timestamp};
 use kanat_store::Db;
 use kanat_store::flow::{self, Flow};
 use kanat_store::published_api::version::{self, Content as Texts, Version};
@@ -29,7 +29,7 @@ pub async fn create(
     id: &PublishedApiId,
     label: &str,
     content: Content,
-) -> Result<ChangeResult<SeenVersion>, Error> {
+) -> Result<ChangeResult<SeenVersion>> {
     let content = content.check("schema").await?;
     let mut change = call.change().await?;
     let Some(api) = call.fresh_target(&mut change, id).await? else {
@@ -62,7 +62,7 @@ pub async fn deprecate(
     id: &PublishedApiId,
     label: &str,
     sunset_date: &str,
-) -> Result<ChangeResult<SeenVersion>, Error> {
+) -> Result<ChangeResult<SeenVersion>> {
     let mut change = call.change().await?;
     let Some(api) = call.fresh_target(&mut change, id).await? else {
         return made_before(call, change, id, label).await;
@@ -94,7 +94,7 @@ pub async fn retire(
     id: &PublishedApiId,
     label: &str,
     when: Retire,
-) -> Result<ChangeResult<SeenVersion>, Error> {
+) -> Result<ChangeResult<SeenVersion>> {
     let mut change = call.change().await?;
     let Some(api) = call.fresh_target(&mut change, id).await? else {
         return made_before(call, change, id, label).await;
@@ -116,7 +116,7 @@ pub async fn first(
     db: &mut Db,
     api: &PublishedApi,
     content: CheckedContent,
-) -> Result<Version, Error> {
+) -> Result<Version> {
     let mut made = Version {
         number: 1,
         status: VersionStatus::Active,
@@ -138,7 +138,7 @@ pub async fn change_current(
     db: &mut Db,
     api: &PublishedApi,
     content: CheckedContent,
-) -> Result<(), Error> {
+) -> Result<()> {
     if content.is_empty() {
         return Ok(());
     }
@@ -155,7 +155,7 @@ async fn write(
     api: &PublishedApi,
     version: &mut Version,
     asked: CheckedContent,
-) -> Result<(), Error> {
+) -> Result<()> {
     let asked = asked.into_inner();
     let flow = match &asked.flow {
         Some(name) => callable(db, api, name).await?,
@@ -181,7 +181,7 @@ async fn write(
 }
 
 /// The flow of that name or id, when APIs can call it.
-async fn callable(db: &mut Db, api: &PublishedApi, name: &str) -> Result<Flow, Error> {
+async fn callable(db: &mut Db, api: &PublishedApi, name: &str) -> Result<Flow> {
     let found = flow::find(db, &api.environment_id, name).await?;
     let found =
         found.ok_or_else(|| Error::field("flowName", format!("there is no flow {name:?}")))?;
@@ -196,7 +196,7 @@ async fn callable(db: &mut Db, api: &PublishedApi, name: &str) -> Result<Flow, E
 }
 
 /// The steps that an answer names are those of the draft or of what is deployed.
-async fn check_answer(app: &App, db: &mut Db, flow: &Flow, texts: &Texts) -> Result<(), Error> {
+async fn check_answer(app: &App, db: &mut Db, flow: &Flow, texts: &Texts) -> Result<()> {
     let mut steps = step_names(app, flow)?;
     if let Some(plan) = deployed_plan(app, db, &flow.environment_id, &flow.id).await? {
         steps.extend(plan.steps.into_iter().map(|step| step.name));
@@ -239,7 +239,7 @@ pub fn response_texts(texts: &Texts) -> ResponseTexts<'_> {
 }
 
 /// The version of an API with that label.
-async fn labelled(db: &mut Db, api: &PublishedApi, label: &str) -> Result<Version, Error> {
+async fn labelled(db: &mut Db, api: &PublishedApi, label: &str) -> Result<Version> {
     let versions = version::list(db, &api.id).await?;
     let found = versions
         .into_iter()
@@ -260,7 +260,7 @@ async fn made_before(
     mut change: Change<'_>,
     id: &PublishedApiId,
     label: &str,
-) -> Result<ChangeResult<SeenVersion>, Error> {
+) -> Result<ChangeResult<SeenVersion>> {
     let api = call.existing(&mut change, id).await?;
     let version = labelled(&mut change, &api, label).await?;
     let seen = seen(&call.app, &mut change, api).await?;
@@ -271,7 +271,7 @@ async fn finish(
     mut change: Change<'_>,
     mut api: PublishedApi,
     number: u32,
-) -> Result<ChangeResult<SeenVersion>, Error> {
+) -> Result<ChangeResult<SeenVersion>> {
     api.updated_at = Timestamp::now();
     published_api::update(&mut change, &mut api).await?;
     let seen = publish::api(&mut change, api).await?;

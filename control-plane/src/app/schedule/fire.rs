@@ -8,7 +8,7 @@ use futures::StreamExt;
 use kanat_message_log::{Dedupe, key};
 use kanat_model::flow::Status;
 use kanat_model::message::Trigger;
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Result, Timestamp};
 use kanat_proto::plan::v1::FlowPlan;
 use kanat_store::schedule::due::{self, DueSchedule};
 use kanat_store::schedule::{self, Schedule, run};
@@ -32,7 +32,7 @@ const SLACK: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Fires what is due at `now`; says when to look again. What cannot be fired is logged, and tried
 /// again after a while.
-pub async fn fire_due(app: &App, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+pub async fn fire_due(app: &App, now: Timestamp) -> Result<Option<Timestamp>> {
     loop {
         let first = due::first(&mut *app.store.read().await?, now).await?;
         if first.is_none_or(|first| first > now) {
@@ -53,7 +53,7 @@ pub async fn fire_due(app: &App, now: Timestamp) -> Result<Option<Timestamp>, Er
 
 /// Starts a run. All runs that were missed while no control plane ran are one run, at the last time
 /// that was due.
-async fn fire(app: &App, due: &DueSchedule, now: Timestamp) -> Result<(), Error> {
+async fn fire(app: &App, due: &DueSchedule, now: Timestamp) -> Result<()> {
     let mut tx = app.store.read().await?;
     let Some(schedule) = schedule::get(&mut tx, &due.environment_id, &due.id).await? else {
         return Ok(());
@@ -96,7 +96,7 @@ async fn begun_at(
     schedule: &Schedule,
     started: &StartedMessage,
     now: Timestamp,
-) -> Result<Timestamp, Error> {
+) -> Result<Timestamp> {
     if !started.duplicate {
         return Ok(now);
     }

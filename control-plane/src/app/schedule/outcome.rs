@@ -4,7 +4,7 @@ use futures::{StreamExt, TryStreamExt};
 use kanat_message_log::Tenant;
 use kanat_model::id::ScheduleId;
 use kanat_model::schedule::RunStatus;
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Result, Timestamp};
 use kanat_store::schedule::{Run, Schedule, run};
 
 use crate::app::App;
@@ -15,7 +15,7 @@ const BATCH: u32 = 500;
 const AT_ONCE: usize = 8;
 
 /// Schedules with the last runs as they now stand.
-pub async fn live(app: &App, schedules: Vec<Schedule>) -> Result<Vec<Schedule>, Error> {
+pub async fn live(app: &App, schedules: Vec<Schedule>) -> Result<Vec<Schedule>> {
     futures::stream::iter(schedules)
         .map(|schedule| live_one(app, schedule))
         .buffered(AT_ONCE)
@@ -24,7 +24,7 @@ pub async fn live(app: &App, schedules: Vec<Schedule>) -> Result<Vec<Schedule>, 
 }
 
 /// A schedule with its last run as it now stands. A run that failed may have been retried since.
-pub async fn live_one(app: &App, mut schedule: Schedule) -> Result<Schedule, Error> {
+pub async fn live_one(app: &App, mut schedule: Schedule) -> Result<Schedule> {
     let tenant = tenant(&schedule);
     if let Some(run) = schedule
         .last_run
@@ -37,7 +37,7 @@ pub async fn live_one(app: &App, mut schedule: Schedule) -> Result<Schedule, Err
 }
 
 /// Writes down how the runs ended that have, before the log forgets their messages.
-pub async fn settle(app: &App) -> Result<(), Error> {
+pub async fn settle(app: &App) -> Result<()> {
     let mut place = (Timestamp::from_millis(i64::MIN), ScheduleId::new(""));
     loop {
         let found = run::running(&mut *app.store.read().await?, (place.0, &place.1), BATCH).await?;
@@ -71,7 +71,7 @@ pub fn tenant(schedule: &Schedule) -> Tenant {
 }
 
 /// None when the log does not have the message.
-async fn status(app: &App, tenant: &Tenant, run: &Run) -> Result<Option<RunStatus>, Error> {
+async fn status(app: &App, tenant: &Tenant, run: &Run) -> Result<Option<RunStatus>> {
     let message = app.log.get(tenant, &run.message_id).await?;
     Ok(message.map(|message| RunStatus::of(message.status)))
 }

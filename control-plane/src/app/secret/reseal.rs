@@ -1,7 +1,7 @@
 //! One pass over all sealed values of the store: what is under a former key is sealed under the one
 //! in use.
 
-use kanat_model::Error;
+use kanat_model::Result;
 use kanat_model::id::{EnvironmentId, FlowId, InstanceId};
 use kanat_store::sealed::{self, Column, Row};
 
@@ -25,7 +25,7 @@ pub struct Count {
 }
 
 /// Seals anew all that is not under the key in use.
-pub async fn all(app: &App) -> Result<Count, Error> {
+pub async fn all(app: &App) -> Result<Count> {
     let mut count = Count::default();
     for column in Column::ALL {
         let mut after = Row::default();
@@ -41,12 +41,7 @@ pub async fn all(app: &App) -> Result<Count, Error> {
 }
 
 /// Seals some values behind a row anew; gives the row of the last one.
-async fn some(
-    app: &App,
-    column: Column,
-    after: &Row,
-    count: &mut Count,
-) -> Result<Option<Row>, Error> {
+async fn some(app: &App, column: Column, after: &Row, count: &mut Count) -> Result<Option<Row>> {
     let mut tx = app.store.begin().await?;
     let values = sealed::page(&mut tx, column, after, &app.sealer.header(), TOGETHER).await?;
     for value in &values {

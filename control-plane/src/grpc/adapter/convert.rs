@@ -1,7 +1,7 @@
 //! Adapters between the wire and the store.
 
-use kanat_model::Error;
 use kanat_model::id::AdapterId;
+use kanat_model::{Error, Result};
 use kanat_proto::v1 as wire;
 use kanat_script::{Failure, Log};
 use kanat_store::adapter::Adapter;
@@ -48,7 +48,7 @@ pub fn new(request: wire::CreateAdapterRequest) -> NewAdapter {
     }
 }
 
-pub fn update(mut request: wire::UpdateAdapterRequest) -> Result<(AdapterId, Update), Error> {
+pub fn update(mut request: wire::UpdateAdapterRequest) -> Result<(AdapterId, Update)> {
     clear::texts(&request.clear, [("description", &mut request.description)])?;
     let update = carry!(
         Update, request { name, description, code }
@@ -60,7 +60,7 @@ pub fn update(mut request: wire::UpdateAdapterRequest) -> Result<(AdapterId, Upd
 }
 
 /// The input may be null, and may not be left out.
-pub fn test(request: wire::TestAdapterRequest) -> Result<(AdapterId, String), Error> {
+pub fn test(request: wire::TestAdapterRequest) -> Result<(AdapterId, String)> {
     let input = request
         .input
         .ok_or_else(|| Error::field("input", "is required"))?;

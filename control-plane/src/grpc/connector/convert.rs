@@ -2,8 +2,8 @@
 
 use kanat_catalog::shape::{Change, Shape};
 use kanat_catalog::{Action, ConfigField, Entry, RateLimit};
-use kanat_model::Error;
 use kanat_model::id::InstanceId;
+use kanat_model::{Error, Result};
 use kanat_model::{Health, Timestamp, saturated};
 use kanat_proto::v1 as wire;
 use kanat_store::connector_health::{ConnectorHealth, HealthChange};
@@ -65,7 +65,7 @@ pub fn action(action: &Action) -> wire::CatalogAction {
     }
 }
 
-pub fn new(request: wire::CreateConnectorInstanceRequest) -> Result<NewInstance, Error> {
+pub fn new(request: wire::CreateConnectorInstanceRequest) -> Result<NewInstance> {
     Ok(NewInstance {
         catalog_id: request.catalog_id,
         name: request.name,
@@ -74,9 +74,7 @@ pub fn new(request: wire::CreateConnectorInstanceRequest) -> Result<NewInstance,
     })
 }
 
-pub fn update(
-    mut request: wire::UpdateConnectorInstanceRequest,
-) -> Result<(InstanceId, Update), Error> {
+pub fn update(mut request: wire::UpdateConnectorInstanceRequest) -> Result<(InstanceId, Update)> {
     clear::texts(
         &request.clear,
         [("display_name", &mut request.display_name)],
@@ -90,7 +88,7 @@ pub fn update(
 }
 
 /// An instance with its secrets masked, and how it does.
-pub fn instance(app: &App, seen: InstanceView) -> Result<wire::ConnectorInstance, Error> {
+pub fn instance(app: &App, seen: InstanceView) -> Result<wire::ConnectorInstance> {
     let InstanceView {
         instance,
         health,
@@ -281,7 +279,7 @@ pub fn tested(tested: TestResult) -> wire::TestConnectorInstanceResponse {
     }
 }
 
-fn config(json: wire::Json) -> Result<Config, Error> {
+fn config(json: wire::Json) -> Result<Config> {
     serde_json::from_str(&json.text).map_err(|_| Error::field("config", "must be a JSON object"))
 }
 

@@ -10,7 +10,7 @@ use kanat_message_log::PollStanding;
 use kanat_model::flow::Status as FlowStatus;
 use kanat_model::id::FlowId;
 use kanat_model::message::Failure;
-use kanat_model::{Error, saturated};
+use kanat_model::{Error, Result, saturated};
 use kanat_plan_stream::Kind;
 use kanat_proto::v1 as wire;
 use kanat_store::flow::{Filter, Flow};
@@ -38,7 +38,7 @@ pub fn new(request: wire::CreateFlowRequest) -> NewFlow {
     )
 }
 
-pub fn update(mut request: wire::UpdateFlowRequest) -> Result<(FlowId, Update), Error> {
+pub fn update(mut request: wire::UpdateFlowRequest) -> Result<(FlowId, Update)> {
     clear::texts(&request.clear, [("description", &mut request.description)])?;
     let update = carry!(
         Update,
@@ -53,7 +53,7 @@ pub fn update(mut request: wire::UpdateFlowRequest) -> Result<(FlowId, Update), 
     Ok((request.id.into(), update))
 }
 
-pub fn filter(request: wire::ListFlowsRequest) -> Result<Filter, Error> {
+pub fn filter(request: wire::ListFlowsRequest) -> Result<Filter> {
     let status = request.status.map(|text| {
         FlowStatus::parse(&text).ok_or_else(|| {
             Error::field(
@@ -69,7 +69,7 @@ pub fn filter(request: wire::ListFlowsRequest) -> Result<Filter, Error> {
 }
 
 /// A flow as lists show it.
-pub fn flow(call: &Call, flow: Flow) -> Result<wire::Flow, Error> {
+pub fn flow(call: &Call, flow: Flow) -> Result<wire::Flow> {
     Ok(carry!(
         wire::Flow, flow { name, version, description, change_summary, draft }
         text { id, created_at, updated_at, environment_id }
@@ -95,7 +95,7 @@ pub fn listed(
     call: &Call,
     flow: Flow,
     polls: &HashMap<FlowId, PollStanding>,
-) -> Result<wire::Flow, Error> {
+) -> Result<wire::Flow> {
     let last_error = polls.get(&flow.id).and_then(last_error);
     Ok(wire::Flow {
         last_error,
@@ -128,7 +128,7 @@ pub fn poll(standing: PollStanding, paused: bool) -> wire::FlowPoll {
 }
 
 /// A flow as single reads show it.
-pub fn details(call: &Call, details: Details) -> Result<wire::Flow, Error> {
+pub fn details(call: &Call, details: Details) -> Result<wire::Flow> {
     let revision = details.flow.revision;
     let shown = wire::Flow {
         config: Some(wire::Json {
@@ -151,7 +151,7 @@ pub fn details(call: &Call, details: Details) -> Result<wire::Flow, Error> {
 }
 
 /// A flow that was put into service.
-pub fn deployed(call: &Call, deployed: Deployment) -> Result<wire::Flow, Error> {
+pub fn deployed(call: &Call, deployed: Deployment) -> Result<wire::Flow> {
     let held_messages = deployed.held_messages;
     Ok(wire::Flow {
         held_messages: held_messages.map(saturated),
@@ -160,7 +160,7 @@ pub fn deployed(call: &Call, deployed: Deployment) -> Result<wire::Flow, Error> 
 }
 
 /// The two definitions that are compared.
-pub fn editions(request: &wire::DiffFlowVersionsRequest) -> Result<(Edition, Edition), Error> {
+pub fn editions(request: &wire::DiffFlowVersionsRequest) -> Result<(Edition, Edition)> {
     let to = request.to.as_deref().unwrap_or("draft");
     Ok((
         Edition::parse("version", &request.version)?,
@@ -206,7 +206,7 @@ pub fn validated(yaml: &str, found: DefinitionReport) -> wire::ValidateFlowRespo
 }
 
 /// Sample data may be null, and may not be left out.
-pub fn sample(request: wire::TestFlowRequest) -> Result<Sample, Error> {
+pub fn sample(request: wire::TestFlowRequest) -> Result<Sample> {
     let text = |json: Option<wire::Json>| json.map(|json| json.text);
     let payload =
         text(request.sample_data).ok_or_else(|| Error::field("sampleData", "is required"))?;
@@ -241,7 +241,7 @@ pub fn started(started: StartedMessage) -> wire::RunFlowResponse {
     }
 }
 
-pub fn version(app: &App, version: FlowVersion) -> Result<wire::FlowVersion, Error> {
+pub fn version(app: &App, version: FlowVersion) -> Result<wire::FlowVersion> {
     Ok(carry!(
         wire::FlowVersion, version { version, change_summary, created_by }
         text { flow_id, created_at }
@@ -252,7 +252,7 @@ pub fn version(app: &App, version: FlowVersion) -> Result<wire::FlowVersion, Err
 }
 
 /// The graph, or its drawing where `format` asks for one.
-pub fn graph(graph: Graph, format: Option<&str>) -> Result<wire::FlowGraph, Error> {
+pub fn graph(graph: Graph, format: Option<&str>) -> Result<wire::FlowGraph> {
     let text = match format {
         None | Some("" | "json") => None,
         Some("mermaid") => Some(graph.to_mermaid()),

@@ -1,6 +1,6 @@
 //! Lookup tables between the wire and the store.
 
-use kanat_model::Error;
+use kanat_model::{Error, Result};
 use kanat_proto::v1 as wire;
 use kanat_store::lookup_table::LookupTable;
 use kanat_store::lookup_table::entry::Entry;
@@ -34,7 +34,7 @@ pub fn change(table: LookupTable) -> wire::LookupTableChange {
 }
 
 /// Errors name the value that was left out.
-pub fn entries_from(entries: Vec<wire::LookupEntry>) -> Result<Vec<Entry>, Error> {
+pub fn entries_from(entries: Vec<wire::LookupEntry>) -> Result<Vec<Entry>> {
     let entry = |(n, entry): (usize, wire::LookupEntry)| {
         Ok(Entry {
             key: entry.key,
@@ -45,6 +45,6 @@ pub fn entries_from(entries: Vec<wire::LookupEntry>) -> Result<Vec<Entry>, Error
 }
 
 /// A text that may be empty. Errors name `field` when it was left out.
-pub fn required(field: &str, text: Option<String>) -> Result<String, Error> {
+pub fn required(field: &str, text: Option<String>) -> Result<String> {
     text.ok_or_else(|| Error::field(field, "is required"))
 }

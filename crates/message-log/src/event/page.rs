@@ -12,7 +12,7 @@ pub(crate) async fn page<D: Dialect>(
     asked: &EventQuery,
     until: i64,
     last: i64,
-) -> Result<EventPage, sqlx::Error> {
+) -> sqlx::Result<EventPage> {
     let sizes = rows::<D>(conn, |[sizes, _]| sizes, asked, until).await?;
     let sizes = row::all(&sizes, row::event_size)?;
     let Some((end, cut)) = EventPage::end(sizes, asked.limit) else {
@@ -32,7 +32,7 @@ async fn rows<D: Dialect>(
     columns: fn([&'static str; 2]) -> &'static str,
     asked: &EventQuery,
     until: i64,
-) -> Result<Vec<D::Row>, sqlx::Error> {
+) -> sqlx::Result<Vec<D::Row>> {
     let mut rows = transitions::<D>(columns(D::TRANSITIONS), asked, until)
         .rows(conn)
         .await?;

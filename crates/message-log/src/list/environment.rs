@@ -18,7 +18,7 @@ pub(crate) async fn page<D: Dialect>(
     snapshot: &mut D::Connection,
     filter: &EnvironmentFilter,
     position: Position,
-) -> Result<MessagePage, sqlx::Error> {
+) -> sqlx::Result<MessagePage> {
     let mut all = Walk::for_total();
     run::<D>(snapshot, filter, &mut all).await?;
     let mut walk = Walk::for_page(position);
@@ -34,7 +34,7 @@ async fn run<D: Dialect>(
     conn: &mut D::Connection,
     filter: &EnvironmentFilter,
     walk: &mut Walk,
-) -> Result<(), sqlx::Error> {
+) -> sqlx::Result<()> {
     while let Some((stretch, wanted)) = walk.next(filter) {
         let row = floor::<D>(filter, walk.before, stretch).row(conn).await?;
         walk.ended = row.number("messages")? < stretch;

@@ -14,7 +14,7 @@ pub(crate) async fn page<D: Dialect>(
     snapshot: &mut D::Connection,
     filter: &Filter,
     position: Position,
-) -> Result<MessagePage, sqlx::Error> {
+) -> sqlx::Result<MessagePage> {
     let total = query::<D>(COUNT, filter).row(snapshot).await?;
     let limit = match position {
         Position::Page(page) => page.limit,

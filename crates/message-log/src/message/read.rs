@@ -16,7 +16,7 @@ pub(crate) async fn message<D: Dialect>(
     reader: &Pool<D>,
     tenant: &Tenant,
     id: &MessageId,
-) -> Result<Option<Message>, sqlx::Error> {
+) -> sqlx::Result<Option<Message>> {
     let mut message = by_id::<D>(PAGE, D::BODIES, tenant, id);
     let rows = message.read(reader).await?;
     rows.first().map(row::message).transpose()
@@ -31,7 +31,7 @@ pub(crate) async fn head_of_key<D: Dialect>(
     reader: &Pool<D>,
     tenant: &Tenant,
     id: &MessageId,
-) -> Result<Option<MessageId>, sqlx::Error> {
+) -> sqlx::Result<Option<MessageId>> {
     let mut head = by_id::<D>(HEAD, HEADS, tenant, id);
     head.push(" AND m.completed_at IS NULL AND m.due_at IS NULL LIMIT 1");
     let rows = head.read(reader).await?;
@@ -42,7 +42,7 @@ pub(crate) async fn content<D: Dialect>(
     reader: &Pool<D>,
     tenant: &Tenant,
     id: &MessageId,
-) -> Result<Option<Content>, sqlx::Error> {
+) -> sqlx::Result<Option<Content>> {
     let mut content = by_id::<D>(CONTENT, D::BODIES, tenant, id);
     let rows = content.read(reader).await?;
     rows.first().map(row::content).transpose()
@@ -52,14 +52,14 @@ pub(crate) async fn trace<D: Dialect>(
     reader: &Pool<D>,
     tenant: &Tenant,
     id: &MessageId,
-) -> Result<Vec<TraceRecord>, sqlx::Error> {
+) -> sqlx::Result<Vec<TraceRecord>> {
     let mut trace = by_id::<D>(TRACE, TRANSITIONS, tenant, id);
     trace.push(" ORDER BY t.seq");
     row::trace(&trace.read(reader).await?)
 }
 
 /// Returns whether the log has no message.
-pub(crate) async fn is_empty<D: Dialect>(reader: &Pool<D>) -> Result<bool, sqlx::Error> {
+pub(crate) async fn is_empty<D: Dialect>(reader: &Pool<D>) -> sqlx::Result<bool> {
     let mut any = Statement::<D>::new("SELECT 1 FROM messages LIMIT 1");
     Ok(any.read(reader).await?.is_empty())
 }

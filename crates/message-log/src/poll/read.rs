@@ -10,7 +10,7 @@ use crate::{PollStanding, SeenRecord};
 pub(crate) async fn standings<D: Dialect>(
     reader: &Pool<D>,
     flow_ids: &[FlowId],
-) -> Result<Vec<(FlowId, PollStanding)>, sqlx::Error> {
+) -> sqlx::Result<Vec<(FlowId, PollStanding)>> {
     let flow_ids: Vec<&str> = flow_ids.iter().map(FlowId::as_str).collect();
     let mut standings = Statement::<D>::new(D::STANDINGS);
     standings.push(" WHERE flow_id");
@@ -19,7 +19,7 @@ pub(crate) async fn standings<D: Dialect>(
     row::all(&rows, row::poll_standing)
 }
 
-pub(crate) async fn flows<D: Dialect>(reader: &Pool<D>) -> Result<Vec<FlowId>, sqlx::Error> {
+pub(crate) async fn flows<D: Dialect>(reader: &Pool<D>) -> sqlx::Result<Vec<FlowId>> {
     let mut flows = Statement::<D>::new("SELECT flow_id FROM polls ORDER BY flow_id");
     let rows = flows.read(reader).await?;
     row::all(&rows, |row| row.id("flow_id"))
@@ -29,7 +29,7 @@ pub(crate) async fn seen<D: Dialect>(
     reader: &Pool<D>,
     flow_id: &FlowId,
     ids: &[String],
-) -> Result<Vec<SeenRecord>, sqlx::Error> {
+) -> sqlx::Result<Vec<SeenRecord>> {
     let mut seen = seen_statement::<D>(flow_id, ids);
     let rows = seen.read(reader).await?;
     row::all(&rows, row::seen_record)

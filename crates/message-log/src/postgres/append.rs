@@ -62,7 +62,7 @@ ON CONFLICT (flow_id, key) DO UPDATE SET message_id = excluded.message_id, expir
 pub(super) async fn append(
     tx: &mut Transaction<'_>,
     messages: &[(usize, &NewMessage)],
-) -> Result<Vec<(usize, AppendOutcome)>, sqlx::Error> {
+) -> sqlx::Result<Vec<(usize, AppendOutcome)>> {
     if messages.is_empty() {
         return Ok(Vec::new());
     }
@@ -96,7 +96,7 @@ pub(super) async fn append(
 async fn duplicates(
     tx: &mut Transaction<'_>,
     messages: &[(usize, &NewMessage)],
-) -> Result<HashMap<usize, MessageId>, sqlx::Error> {
+) -> sqlx::Result<HashMap<usize, MessageId>> {
     let keyed: Vec<(usize, &NewMessage)> = messages
         .iter()
         .filter(|(_, m)| !m.dedupe.is_empty())
@@ -133,7 +133,7 @@ async fn duplicates(
 async fn known_keys(
     tx: &mut Transaction<'_>,
     messages: &[(usize, &NewMessage)],
-) -> Result<HashMap<i64, String>, sqlx::Error> {
+) -> sqlx::Result<HashMap<i64, String>> {
     if messages.is_empty() {
         return Ok(HashMap::new());
     }
@@ -161,10 +161,7 @@ async fn known_keys(
 }
 
 /// Finds the messages that have an unfinished one of their key before them.
-async fn mark_queued(
-    tx: &mut Transaction<'_>,
-    fresh: &mut [Insertion<'_>],
-) -> Result<(), sqlx::Error> {
+async fn mark_queued(tx: &mut Transaction<'_>, fresh: &mut [Insertion<'_>]) -> sqlx::Result<()> {
     let mut keys: Vec<(i64, (&str, &str))> = Vec::new();
     let mut numbers: HashMap<(&str, &str), i64> = HashMap::new();
     for key in fresh.iter().filter_map(order) {
@@ -195,7 +192,7 @@ async fn mark_queued(
     Ok(())
 }
 
-async fn insert(tx: &mut Transaction<'_>, fresh: &[Insertion<'_>]) -> Result<(), sqlx::Error> {
+async fn insert(tx: &mut Transaction<'_>, fresh: &[Insertion<'_>]) -> sqlx::Result<()> {
     let Some(first) = fresh.first() else {
         return Ok(());
     };
@@ -233,7 +230,7 @@ async fn insert(tx: &mut Transaction<'_>, fresh: &[Insertion<'_>]) -> Result<(),
     Ok(())
 }
 
-async fn insert_keys(tx: &mut Transaction<'_>, fresh: &[Insertion<'_>]) -> Result<(), sqlx::Error> {
+async fn insert_keys(tx: &mut Transaction<'_>, fresh: &[Insertion<'_>]) -> sqlx::Result<()> {
     let keys: Vec<(&NewMessage, &Dedupe)> = fresh
         .iter()
         .flat_map(|fresh| {
@@ -278,7 +275,7 @@ SELECT nextval('events'), decode(string_agg(md5(random()::text), ''), 'hex'), ''
     FROM generate_series(1, 200)";
 
 /// Has the database find room for a body, and gives it back.
-pub(super) async fn probe(workers: &PgPool) -> Result<(), sqlx::Error> {
+pub(super) async fn probe(workers: &PgPool) -> sqlx::Result<()> {
     let mut tx = workers.begin().await?;
     sqlx::query(PROBE).execute(&mut *tx).await?;
     tx.rollback().await

@@ -31,7 +31,7 @@ SELECT flows.flow_id, flows.messages, flows.bytes, (
         FROM owners AS o WHERE o.owner IS NOT NULL) AS lots) AS oldest
 FROM flows ORDER BY flows.flow_id";
 
-pub(super) async fn backlog(reader: &PgPool) -> Result<Vec<Backlog>, sqlx::Error> {
+pub(super) async fn backlog(reader: &PgPool) -> sqlx::Result<Vec<Backlog>> {
     let limit = i64::try_from(Waiting::COUNT_LIMIT).unwrap_or(i64::MAX);
     let now = Timestamp::steady().as_millis();
     let rows = sqlx::query(BACKLOG)

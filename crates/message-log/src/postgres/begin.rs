@@ -10,12 +10,12 @@ use super::options::ANSWER_TIMEOUT;
 pub(super) async fn write(
     pool: &PgPool,
     patience: &Patience,
-) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+) -> sqlx::Result<Transaction<'static, Postgres>> {
     begin(pool, "BEGIN", patience).await
 }
 
 /// Begins a transaction that reads one snapshot of the log.
-pub(super) async fn snapshot(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+pub(super) async fn snapshot(pool: &PgPool) -> sqlx::Result<Transaction<'static, Postgres>> {
     begin(
         pool,
         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
@@ -34,7 +34,7 @@ async fn begin(
     pool: &PgPool,
     statement: &'static str,
     patience: &Patience,
-) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+) -> sqlx::Result<Transaction<'static, Postgres>> {
     let connection = patience.acquired(pool.acquire()).await?;
     let patience = patience.clone();
     let begin = async move {

@@ -80,7 +80,7 @@ struct NumberedChange<'c> {
 pub(super) async fn apply(
     tx: &mut Transaction<'_>,
     changes: &[(usize, &Change)],
-) -> Result<Vec<(usize, Option<Lease>)>, sqlx::Error> {
+) -> sqlx::Result<Vec<(usize, Option<Lease>)>> {
     let mut numbered = Vec::with_capacity(changes.len());
     for &(at, change) in changes {
         numbered.push(NumberedChange {
@@ -128,10 +128,7 @@ pub(super) async fn apply(
 
 /// Makes the next messages of ordering keys due, after messages of these keys have ended or were
 /// released without a due time.
-pub(super) async fn advance(
-    tx: &mut Transaction<'_>,
-    messages: Vec<i64>,
-) -> Result<(), sqlx::Error> {
+pub(super) async fn advance(tx: &mut Transaction<'_>, messages: Vec<i64>) -> sqlx::Result<()> {
     if messages.is_empty() {
         return Ok(());
     }
@@ -148,7 +145,7 @@ async fn write(
     tx: &mut Transaction<'_>,
     first: i64,
     rows: &[NumberedChange<'_>],
-) -> Result<HashSet<i64>, sqlx::Error> {
+) -> sqlx::Result<HashSet<i64>> {
     let query = sqlx::query(CHANGE)
         .bind(first)
         .bind(each(rows, |n| n.change.seq))

@@ -142,7 +142,7 @@ pub(super) enum ClaimError {
     },
 }
 
-pub(super) async fn waiting(reader: &PgPool) -> Result<Vec<Waiting>, sqlx::Error> {
+pub(super) async fn waiting(reader: &PgPool) -> sqlx::Result<Vec<Waiting>> {
     let limit = i64::try_from(Waiting::COUNT_LIMIT).unwrap_or(i64::MAX);
     let now = Timestamp::steady().as_millis();
     let rows = sqlx::query(WAITING)
@@ -181,7 +181,7 @@ async fn take(
     conn: &mut PgConnection,
     space: LockSpace,
     claim: &Claim,
-) -> Result<(TransactionRef, Vec<ClaimedMessage>), sqlx::Error> {
+) -> sqlx::Result<(TransactionRef, Vec<ClaimedMessage>)> {
     let mut found = candidates(conn, claim).await?;
     if found.is_empty() {
         return Ok((
@@ -218,10 +218,7 @@ async fn take(
 }
 
 /// Returns messages that can be claimed, with their present leases: messages of dead nodes first.
-async fn candidates(
-    conn: &mut PgConnection,
-    claim: &Claim,
-) -> Result<Vec<ClaimedMessage>, sqlx::Error> {
+async fn candidates(conn: &mut PgConnection, claim: &Claim) -> sqlx::Result<Vec<ClaimedMessage>> {
     let now = Timestamp::steady().as_millis();
     let mut owners = Vec::new();
     for row in sqlx::query(DEAD_OWNERS).fetch_all(&mut *conn).await? {
@@ -282,10 +279,7 @@ async fn candidates(
 }
 
 /// Adds bodies and steps.
-async fn add_contents(
-    conn: &mut PgConnection,
-    found: &mut [ClaimedMessage],
-) -> Result<(), sqlx::Error> {
+async fn add_contents(conn: &mut PgConnection, found: &mut [ClaimedMessage]) -> sqlx::Result<()> {
     let seqs: Vec<i64> = found.iter().map(|claimed| claimed.lease.seq).collect();
     let first = seqs.iter().min().copied();
     let last = seqs.iter().max().copied();

@@ -41,7 +41,7 @@ pub(super) enum CommitMarker {
 
 impl CommitMarker {
     /// Returns whether the row exists. `false` means nothing before the transaction has ended.
-    pub async fn exists(&self, pool: &PgPool) -> Result<bool, sqlx::Error> {
+    pub async fn exists(&self, pool: &PgPool) -> sqlx::Result<bool> {
         let query = match self {
             Self::Message { seq, id } => sqlx::query_scalar(MESSAGE).bind(seq).bind(id.as_str()),
             Self::Event { message, seq, at } => sqlx::query_scalar(EVENT)

@@ -50,10 +50,7 @@ struct NumberedRow<'r> {
     state: State<'r>,
 }
 
-pub(super) async fn append(
-    tx: &mut Transaction<'_>,
-    rows: &[&CompletedRow],
-) -> Result<(), sqlx::Error> {
+pub(super) async fn append(tx: &mut Transaction<'_>, rows: &[&CompletedRow]) -> sqlx::Result<()> {
     let mut numbered = Vec::with_capacity(rows.len());
     for &row in rows {
         numbered.push(NumberedRow {

@@ -84,7 +84,7 @@ impl Day {
 
 /// Sees to it that today and tomorrow have partitions, and that today's numbers are given. Says
 /// which day it is.
-pub(super) async fn prepare(conn: &mut PgConnection, space: LockSpace) -> Result<i64, sqlx::Error> {
+pub(super) async fn prepare(conn: &mut PgConnection, space: LockSpace) -> sqlx::Result<i64> {
     let today = make(conn, space).await?;
     // Every process sees the partitions of the new numbers now.
     let mut tx = conn.begin().await?;
@@ -102,7 +102,7 @@ pub(super) async fn prepare(conn: &mut PgConnection, space: LockSpace) -> Result
 }
 
 /// The days that have partitions, the oldest first.
-pub(super) async fn all(conn: &mut PgConnection) -> Result<Vec<Day>, sqlx::Error> {
+pub(super) async fn all(conn: &mut PgConnection) -> sqlx::Result<Vec<Day>> {
     let rows = sqlx::query(KNOWN).fetch_all(conn).await?;
     rows.iter()
         .map(|row| {
@@ -115,7 +115,7 @@ pub(super) async fn all(conn: &mut PgConnection) -> Result<Vec<Day>, sqlx::Error
 }
 
 /// Today, by the database's clock.
-pub(super) async fn today(conn: &mut PgConnection) -> Result<i64, sqlx::Error> {
+pub(super) async fn today(conn: &mut PgConnection) -> sqlx::Result<i64> {
     sqlx::query(NOW)
         .bind(BITS.cast_signed())
         .fetch_one(conn)
@@ -123,7 +123,7 @@ pub(super) async fn today(conn: &mut PgConnection) -> Result<i64, sqlx::Error> {
         .try_get(0)
 }
 
-pub(super) async fn make_day(conn: &mut PgConnection, day: &Day) -> Result<(), sqlx::Error> {
+pub(super) async fn make_day(conn: &mut PgConnection, day: &Day) -> sqlx::Result<()> {
     sqlx::raw_sql(AssertSqlSafe(day.statements()))
         .execute(&mut *conn)
         .await?;
@@ -135,7 +135,7 @@ pub(super) async fn make_day(conn: &mut PgConnection, day: &Day) -> Result<(), s
     Ok(())
 }
 
-async fn make(conn: &mut PgConnection, space: LockSpace) -> Result<i64, sqlx::Error> {
+async fn make(conn: &mut PgConnection, space: LockSpace) -> sqlx::Result<i64> {
     let mut tx = conn.begin().await?;
     sqlx::query(LOCK)
         .bind(space.keys)

@@ -76,7 +76,7 @@ pub(super) async fn end_flow(
     Ok(FlowEnd::Partial)
 }
 
-fn found(row: &PgRow) -> Result<EndingMessage, sqlx::Error> {
+fn found(row: &PgRow) -> sqlx::Result<EndingMessage> {
     let lease = Lease {
         message_id: MessageId::new(row.try_get::<String, _>("id")?),
         seq: row.try_get("seq")?,

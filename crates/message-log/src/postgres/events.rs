@@ -62,7 +62,7 @@ pub(super) async fn events(
     reader: &PgPool,
     space: LockSpace,
     asked: &EventQuery,
-) -> Result<EventPage, sqlx::Error> {
+) -> sqlx::Result<EventPage> {
     let Horizon {
         given,
         readable: last,

@@ -32,7 +32,7 @@ pub(super) async fn lock(
     conn: &mut PgConnection,
     space: LockSpace,
     operations: &[Operation],
-) -> Result<(), sqlx::Error> {
+) -> sqlx::Result<()> {
     let mut keys: Vec<(&str, &str, Cow<'_, str>)> = Vec::new();
     let mut ended = Vec::new();
     for operation in operations {
@@ -66,7 +66,7 @@ pub(super) async fn lock_order_of(
     conn: &mut PgConnection,
     space: LockSpace,
     messages: Vec<i64>,
-) -> Result<(), sqlx::Error> {
+) -> sqlx::Result<()> {
     run(conn, space, Vec::new(), messages).await
 }
 
@@ -75,7 +75,7 @@ async fn run(
     space: LockSpace,
     keys: Vec<(&str, &str, Cow<'_, str>)>,
     messages: Vec<i64>,
-) -> Result<(), sqlx::Error> {
+) -> sqlx::Result<()> {
     if keys.is_empty() && messages.is_empty() {
         return Ok(());
     }

@@ -90,7 +90,7 @@ pub(super) async fn open(
     owner: &BootId,
     node: &NodeId,
     ttl: Duration,
-) -> Result<NodeLease, sqlx::Error> {
+) -> sqlx::Result<NodeLease> {
     let ttl_ms = i64::try_from(ttl.as_millis())
         .unwrap_or(LONGEST_MS)
         .min(LONGEST_MS);
@@ -116,7 +116,7 @@ pub(super) async fn open(
 }
 
 /// Returns the incarnation of the log; empty where the server does not report it.
-async fn incarnation(workers: &PgPool) -> Result<String, sqlx::Error> {
+async fn incarnation(workers: &PgPool) -> sqlx::Result<String> {
     match sqlx::query_scalar(INCARNATION).fetch_one(workers).await {
         Err(sqlx::Error::Database(error)) => {
             tracing::debug!(%error, "the server does not tell its timeline");
@@ -127,10 +127,7 @@ async fn incarnation(workers: &PgPool) -> Result<String, sqlx::Error> {
 }
 
 /// Renews a lease. An expired lease becomes valid again for messages that no node has claimed.
-pub(super) async fn renew(
-    workers: &PgPool,
-    lease: &mut NodeLease,
-) -> Result<RenewalOutcome, sqlx::Error> {
+pub(super) async fn renew(workers: &PgPool, lease: &mut NodeLease) -> sqlx::Result<RenewalOutcome> {
     let LeaseState {
         epoch,
         incarnation,
@@ -165,7 +162,7 @@ pub(super) async fn renew(
 
 /// Finds why a lease cannot be renewed. A log that went back gets an epoch that is later than all
 /// that are known.
-async fn refused(workers: &PgPool, lease: &NodeLease) -> Result<RenewalOutcome, sqlx::Error> {
+async fn refused(workers: &PgPool, lease: &NodeLease) -> sqlx::Result<RenewalOutcome> {
     let former = lease
         .known
         .epoch
@@ -199,7 +196,7 @@ async fn refused(workers: &PgPool, lease: &NodeLease) -> Result<RenewalOutcome, 
 }
 
 /// Gives the log a later epoch. Returns the former one and the new one.
-pub(super) async fn change_past(workers: &PgPool) -> Result<(EpochId, EpochId), sqlx::Error> {
+pub(super) async fn change_past(workers: &PgPool) -> sqlx::Result<(EpochId, EpochId)> {
     loop {
         let former = EpochId::new(
             sqlx::query_scalar::<_, String>(EPOCH)
@@ -214,7 +211,7 @@ pub(super) async fn change_past(workers: &PgPool) -> Result<(EpochId, EpochId), 
 }
 
 /// Replaces an epoch by another. `false` when another process has replaced it.
-async fn replace(workers: &PgPool, former: &EpochId, next: &EpochId) -> Result<bool, sqlx::Error> {
+async fn replace(workers: &PgPool, former: &EpochId, next: &EpochId) -> sqlx::Result<bool> {
     let changed = sqlx::query(NEXT_EPOCH)
         .bind(former.as_str())
         .bind(next.as_str())
@@ -224,7 +221,7 @@ async fn replace(workers: &PgPool, former: &EpochId, next: &EpochId) -> Result<b
 }
 
 /// Ends a lease. The messages keep the owner, which protects them no longer; a claim fences it.
-pub(super) async fn hand_back(workers: &PgPool, owner: &BootId) -> Result<(), sqlx::Error> {
+pub(super) async fn hand_back(workers: &PgPool, owner: &BootId) -> sqlx::Result<()> {
     sqlx::query(END)
         .bind(text(owner.as_str()))
         .execute(workers)
@@ -232,7 +229,7 @@ pub(super) async fn hand_back(workers: &PgPool, owner: &BootId) -> Result<(), sq
     Ok(())
 }
 
-pub(super) async fn drop_gone(workers: &PgPool) -> Result<(), sqlx::Error> {
+pub(super) async fn drop_gone(workers: &PgPool) -> sqlx::Result<()> {
     sqlx::query(DROP_GONE).execute(workers).await?;
     Ok(())
 }

@@ -111,7 +111,7 @@ impl NotifyChannel {
         &self,
         connecting: &Connections,
         shared: &LogState,
-    ) -> Result<Infallible, sqlx::Error> {
+    ) -> sqlx::Result<Infallible> {
         let mut listener = Listener::connect(&connecting.servers, &self.channel).await?;
         // Earlier notifications were missed.
         shared.notify(Notification::Claimable);

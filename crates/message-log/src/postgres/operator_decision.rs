@@ -86,7 +86,7 @@ async fn write(
     tx: &mut Transaction<'_>,
     found: &CurrentState,
     decision: Decision,
-) -> Result<(), sqlx::Error> {
+) -> sqlx::Result<()> {
     let event = tx.next_seq()?;
     let now = tx.now.as_millis();
     match decision {
@@ -127,7 +127,7 @@ async fn write(
     Ok(())
 }
 
-fn found(row: &PgRow) -> Result<CurrentState, sqlx::Error> {
+fn found(row: &PgRow) -> sqlx::Result<CurrentState> {
     Ok(CurrentState {
         seq: row.number("seq")?,
         status: row.status()?,

@@ -131,7 +131,7 @@ impl Connections {
     }
 
     /// Opens a connection outside of the pools.
-    pub async fn session(&self) -> Result<Session, sqlx::Error> {
+    pub async fn session(&self) -> sqlx::Result<Session> {
         self.servers.connect(self.patience).await
     }
 

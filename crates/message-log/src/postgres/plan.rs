@@ -13,7 +13,7 @@ use super::PostgresLog;
 use super::append::each;
 use super::text::text;
 use crate::row::Columns;
-use crate::{Error, PlanStore, SavedPlan};
+use crate::{PlanStore, Result, SavedPlan};
 
 const SAVE: &str = "
 INSERT INTO saved_plans (flow_id, version, body, saved_at)
@@ -44,11 +44,11 @@ WHERE p.flow_id = $1 AND p.version = $2 AND p.saved_at <= $3 AND NOT EXISTS (
 
 #[async_trait::async_trait]
 impl PlanStore for PostgresLog {
-    async fn save_plans(&self, mut plans: Vec<SavedPlan>) -> Result<(), Error> {
+    async fn save_plans(&self, mut plans: Vec<SavedPlan>) -> Result<()> {
         self.write(save(&mut plans)).await.map(drop)
     }
 
-    async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error> {
+    async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>> {
         self.ask(get(&self.workers.current(), flow_id, version))
             .await
     }
@@ -77,7 +77,7 @@ pub(super) async fn get(
     reader: &PgPool,
     flow_id: &FlowId,
     version: u32,
-) -> Result<Option<Bytes>, sqlx::Error> {
+) -> sqlx::Result<Option<Bytes>> {
     let query = sqlx::query(GET)
         .bind(text(flow_id.as_str()))
         .bind(i64::from(version));
@@ -89,10 +89,7 @@ pub(super) async fn get(
 }
 
 /// Drops plans saved before an instant that nothing needs any more.
-pub(super) async fn drop_unused(
-    workers: &PgPool,
-    saved_before: Timestamp,
-) -> Result<(), sqlx::Error> {
+pub(super) async fn drop_unused(workers: &PgPool, saved_before: Timestamp) -> sqlx::Result<()> {
     let checked_at = Timestamp::now();
     for row in sqlx::query(UNUSED)
         .bind(saved_before.as_millis())

@@ -12,7 +12,7 @@ use super::text::text;
 use crate::poll::read;
 use crate::row::Columns;
 use crate::{
-    Error, Poll, PollClaim, PollClaimOutcome, PollStanding, PollStore, SeenRecord, SettleOutcome,
+    Poll, PollClaim, PollClaimOutcome, PollStanding, PollStore, Result, SeenRecord, SettleOutcome,
 };
 
 pub(super) const CLAIM: &str = "
@@ -51,11 +51,11 @@ pub(super) const FORGET_POLL: &str = "DELETE FROM polls WHERE flow_id = $1";
 
 #[async_trait::async_trait]
 impl PollStore for PostgresLog {
-    async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimOutcome, Error> {
+    async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimOutcome> {
         self.ask(self::claim(&self.workers.current(), claim)).await
     }
 
-    async fn keep_poll(&self, poll: &Poll) -> Result<SettleOutcome, Error> {
+    async fn keep_poll(&self, poll: &Poll) -> Result<SettleOutcome> {
         let kept = self.write(keep(poll)).await?;
         Ok(if kept > 0 {
             SettleOutcome::Done
@@ -64,36 +64,32 @@ impl PollStore for PostgresLog {
         })
     }
 
-    async fn seen_records(
-        &self,
-        flow_id: &FlowId,
-        ids: &[String],
-    ) -> Result<Vec<SeenRecord>, Error> {
+    async fn seen_records(&self, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>> {
         self.ask(read::seen(&self.readers.current(), flow_id, ids))
             .await
     }
 
-    async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<(), Error> {
+    async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<()> {
         self.write(note(flow_id, &records)).await.map(drop)
     }
 
-    async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error> {
+    async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<()> {
         let forget = sqlx::query(FORGET)
             .bind(text(flow_id.as_str()))
             .bind(before.as_millis());
         self.write(forget).await.map(drop)
     }
 
-    async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>, Error> {
+    async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>> {
         self.ask(read::standings(&self.readers.current(), flow_ids))
             .await
     }
 
-    async fn polled_flows(&self) -> Result<Vec<FlowId>, Error> {
+    async fn polled_flows(&self) -> Result<Vec<FlowId>> {
         self.ask(read::flows(&self.readers.current())).await
     }
 
-    async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool, Error> {
+    async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool> {
         let forget = |statement| sqlx::query(statement).bind(text(flow_id.as_str()));
         let records = self.write(forget(FORGET_SOME)).await?;
         if records == 0 {
@@ -103,10 +99,7 @@ impl PollStore for PostgresLog {
     }
 }
 
-pub(super) async fn claim(
-    workers: &PgPool,
-    claim: &PollClaim,
-) -> Result<PollClaimOutcome, sqlx::Error> {
+pub(super) async fn claim(workers: &PgPool, claim: &PollClaim) -> sqlx::Result<PollClaimOutcome> {
     let flow_id = text(claim.flow_id.as_str());
     let taken = sqlx::query(CLAIM)
         .bind(flow_id.as_ref())

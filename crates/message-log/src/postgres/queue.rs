@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{mpsc, oneshot};
 
 use super::operation::{Effect, Operation, Work};
-use crate::Error;
+use crate::{Error, Result};
 
 /// Submits operations to the writers and waits for their effects.
 #[derive(Clone)]
@@ -49,7 +49,7 @@ impl Queue {
     }
 
     /// Submits an operation that may be refused: [`Error::Full`] at once when the queue is full.
-    pub async fn try_submit(&self, work: Work) -> Result<Effect, Error> {
+    pub async fn try_submit(&self, work: Work) -> Result<Effect> {
         let size = work.size_bytes();
         let queued = self.bytes.load(Ordering::Relaxed);
         // A single message larger than the limit passes when nothing else waits.
@@ -67,7 +67,7 @@ impl Queue {
     }
 
     /// Submits an operation that must not be refused: waits for room.
-    pub async fn submit(&self, work: Work) -> Result<Effect, Error> {
+    pub async fn submit(&self, work: Work) -> Result<Effect> {
         let size = work.size_bytes();
         let permit = self.sender(&work).reserve().await.map_err(|_| closed())?;
         self.send(permit, work, size).await
@@ -86,7 +86,7 @@ impl Queue {
         permit: mpsc::Permit<'_, Operation>,
         work: Work,
         size: usize,
-    ) -> Result<Effect, Error> {
+    ) -> Result<Effect> {
         let (reply, answer) = oneshot::channel();
         self.bytes.fetch_add(size, Ordering::Relaxed);
         permit.send(Operation { work, reply });

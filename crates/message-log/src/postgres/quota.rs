@@ -14,7 +14,7 @@ use super::claim::database_now;
 use super::text::text;
 use crate::quota::CONNECTOR_RETENTION;
 use crate::quota::read::usage;
-use crate::{Error, KeyUsage, QuotaStore};
+use crate::{KeyUsage, QuotaStore, Result};
 
 /// Time after which no exchange is sent again.
 const NUMBER_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
@@ -66,7 +66,7 @@ impl QuotaStore for PostgresLog {
         true
     }
 
-    async fn exchange(&self, exchange: &Exchange) -> Result<ExchangeOutcome, Error> {
+    async fn exchange(&self, exchange: &Exchange) -> Result<ExchangeOutcome> {
         if exchange.requests.is_empty() {
             return self.ask(look(&self.readers.current())).await;
         }
@@ -74,7 +74,7 @@ impl QuotaStore for PostgresLog {
             .await
     }
 
-    async fn key_usage(&self, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, Error> {
+    async fn key_usage(&self, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>> {
         self.ask(usage(&self.readers.current(), keys)).await
     }
 }
@@ -82,7 +82,7 @@ impl QuotaStore for PostgresLog {
 pub(super) async fn exchange(
     workers: &PgPool,
     exchange: &Exchange,
-) -> Result<ExchangeOutcome, sqlx::Error> {
+) -> sqlx::Result<ExchangeOutcome> {
     let keys = each(&exchange.requests, |ask| text(ask.key.as_str()));
     let mut tx = workers.begin().await?;
     let mut ledgers = lock(&mut tx, &keys).await?;
@@ -135,7 +135,7 @@ pub(super) async fn exchange(
 async fn lock(
     conn: &mut PgConnection,
     keys: &[std::borrow::Cow<'_, str>],
-) -> Result<HashMap<String, String>, sqlx::Error> {
+) -> sqlx::Result<HashMap<String, String>> {
     let rows = sqlx::query(LEDGERS).bind(keys).fetch_all(conn).await?;
     rows.iter()
         .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
@@ -147,7 +147,7 @@ async fn save(
     requests: &[ShareRequest],
     keys: &[std::borrow::Cow<'_, str>],
     ledgers: &[String],
-) -> Result<(), sqlx::Error> {
+) -> sqlx::Result<()> {
     sqlx::query(SAVE)
         .bind(keys)
         .bind(ledgers)
@@ -162,7 +162,7 @@ async fn save(
     Ok(())
 }
 
-async fn now_and_nodes(conn: &mut PgConnection) -> Result<(Timestamp, u32), sqlx::Error> {
+async fn now_and_nodes(conn: &mut PgConnection) -> sqlx::Result<(Timestamp, u32)> {
     let row = sqlx::query(NOW_AND_NODES).fetch_one(conn).await?;
     let nodes: i64 = row.try_get(1)?;
     Ok((
@@ -172,7 +172,7 @@ async fn now_and_nodes(conn: &mut PgConnection) -> Result<(Timestamp, u32), sqlx
 }
 
 /// How many nodes there are.
-pub(super) async fn look(readers: &PgPool) -> Result<ExchangeOutcome, sqlx::Error> {
+pub(super) async fn look(readers: &PgPool) -> sqlx::Result<ExchangeOutcome> {
     let (now, nodes) = now_and_nodes(&mut *readers.acquire().await?).await?;
     Ok(ExchangeOutcome::Done {
         now,
@@ -182,7 +182,7 @@ pub(super) async fn look(readers: &PgPool) -> Result<ExchangeOutcome, sqlx::Erro
 }
 
 /// Drops what need not be known any more.
-pub(super) async fn forget(workers: &PgPool, now: Timestamp) -> Result<(), sqlx::Error> {
+pub(super) async fn forget(workers: &PgPool, now: Timestamp) -> sqlx::Result<()> {
     sqlx::query(DROP_EXCHANGE_NUMBERS)
         .bind(now.before(NUMBER_RETENTION).as_millis())
         .execute(workers)

@@ -8,15 +8,15 @@ use super::{PostgresLog, begin, events, sequence};
 use crate::list::{check_search, environment, flow};
 use crate::message::read;
 use crate::{
-    Content, EnvironmentFilter, Error, EventPage, EventQuery, Filter, Message, MessagePage,
-    MessageReader, Position, Tenant, TraceRecord,
+    Content, EnvironmentFilter, EventPage, EventQuery, Filter, Message, MessagePage, MessageReader,
+    Position, Result, Tenant, TraceRecord,
 };
 
 const PING: &str = "SELECT last_value FROM events";
 
 #[async_trait::async_trait]
 impl MessageReader for PostgresLog {
-    async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
+    async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage> {
         filter.check()?;
         self.ask(async {
             let mut snapshot = begin::snapshot(&self.readers.current()).await?;
@@ -30,7 +30,7 @@ impl MessageReader for PostgresLog {
         &self,
         filter: &EnvironmentFilter,
         position: Position,
-    ) -> Result<MessagePage, Error> {
+    ) -> Result<MessagePage> {
         check_search(filter.search.as_deref())?;
         self.ask(async {
             let mut snapshot = begin::snapshot(&self.readers.current()).await?;
@@ -40,26 +40,22 @@ impl MessageReader for PostgresLog {
         .await
     }
 
-    async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>, Error> {
+    async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>> {
         self.ask(read::message(&self.readers.current(), tenant, id))
             .await
     }
 
-    async fn head_of_key(
-        &self,
-        tenant: &Tenant,
-        id: &MessageId,
-    ) -> Result<Option<MessageId>, Error> {
+    async fn head_of_key(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<MessageId>> {
         self.ask(read::head_of_key(&self.readers.current(), tenant, id))
             .await
     }
 
-    async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>, Error> {
+    async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>> {
         self.ask(read::content(&self.readers.current(), tenant, id))
             .await
     }
 
-    async fn trace(&self, tenant: &Tenant, id: &MessageId) -> Result<Vec<TraceRecord>, Error> {
+    async fn trace(&self, tenant: &Tenant, id: &MessageId) -> Result<Vec<TraceRecord>> {
         self.ask(read::trace(&self.readers.current(), tenant, id))
             .await
     }
@@ -68,12 +64,12 @@ impl MessageReader for PostgresLog {
         self.context.shared.progress.changed()
     }
 
-    async fn events(&self, query: &EventQuery) -> Result<EventPage, Error> {
+    async fn events(&self, query: &EventQuery) -> Result<EventPage> {
         self.ask(events::events(&self.readers.current(), self.space(), query))
             .await
     }
 
-    async fn last_event(&self) -> Result<i64, Error> {
+    async fn last_event(&self) -> Result<i64> {
         let horizon = self
             .ask(sequence::horizon(&self.readers.current(), self.space()))
             .await?;
@@ -82,6 +78,6 @@ impl MessageReader for PostgresLog {
 }
 
 /// Checks that the database answers.
-pub(super) async fn ping(reader: &PgPool) -> Result<(), sqlx::Error> {
+pub(super) async fn ping(reader: &PgPool) -> sqlx::Result<()> {
     sqlx::query(PING).fetch_one(reader).await.map(drop)
 }

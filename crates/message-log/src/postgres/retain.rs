@@ -66,7 +66,7 @@ pub(super) async fn retain(
     workers: &PgPool,
     space: LockSpace,
     older_than: Timestamp,
-) -> Result<u64, sqlx::Error> {
+) -> sqlx::Result<u64> {
     let begun = Timestamp::now();
     let dropped = drop_days(workers, space, older_than).await?;
     drop_keys(workers, begun).await?;
@@ -76,11 +76,7 @@ pub(super) async fn retain(
     Ok(dropped)
 }
 
-async fn drop_days(
-    workers: &PgPool,
-    space: LockSpace,
-    older_than: Timestamp,
-) -> Result<u64, sqlx::Error> {
+async fn drop_days(workers: &PgPool, space: LockSpace, older_than: Timestamp) -> sqlx::Result<u64> {
     let mut conn = workers.acquire().await?;
     let today = day::today(&mut conn).await?;
     let bound = older_than.before(CLOCK_SLACK).as_millis();
@@ -95,11 +91,7 @@ async fn drop_days(
     Ok(dropped)
 }
 
-async fn drop_rows(
-    conn: &mut PgConnection,
-    day: &Day,
-    older_than: Timestamp,
-) -> Result<u64, sqlx::Error> {
+async fn drop_rows(conn: &mut PgConnection, day: &Day, older_than: Timestamp) -> sqlx::Result<u64> {
     let end = Day::new(day.number + 1).first_seq();
     let mut dropped = 0;
     let mut after = day.first_seq() - 1;
@@ -123,7 +115,7 @@ async fn next_stretch(
     conn: &mut PgConnection,
     after: i64,
     end: i64,
-) -> Result<Option<(Timestamp, i64)>, sqlx::Error> {
+) -> sqlx::Result<Option<(Timestamp, i64)>> {
     let row = sqlx::query(NEXT_STRETCH)
         .bind(after)
         .bind(end)
@@ -143,7 +135,7 @@ async fn drop_day(
     space: LockSpace,
     day: &Day,
     older_than: Timestamp,
-) -> Result<u64, sqlx::Error> {
+) -> sqlx::Result<u64> {
     for _ in 0..MAX_ATTEMPTS {
         let seen = sequence::horizon(workers, space).await?.readable;
         let (all, kept) = look(conn, day, older_than).await?;
@@ -172,7 +164,7 @@ async fn look(
     conn: &mut PgConnection,
     day: &Day,
     older_than: Timestamp,
-) -> Result<(u64, Vec<i64>), sqlx::Error> {
+) -> sqlx::Result<(u64, Vec<i64>)> {
     let messages = day.table("messages");
     let mut tx = conn.begin().await?;
     sqlx::raw_sql(READ_ALL).execute(&mut *tx).await?;
@@ -199,7 +191,7 @@ async fn cut(
     day: &Day,
     seen: i64,
     kept: &[i64],
-) -> Result<bool, sqlx::Error> {
+) -> sqlx::Result<bool> {
     let mut tx = conn.begin().await?;
     sqlx::raw_sql(SHORT_LOCK_TIMEOUT).execute(&mut *tx).await?;
     sqlx::query(LOCK).bind(space.keys).execute(&mut *tx).await?;
@@ -256,7 +248,7 @@ async fn cut(
     Ok(true)
 }
 
-async fn drop_keys(workers: &PgPool, expired_at: Timestamp) -> Result<(), sqlx::Error> {
+async fn drop_keys(workers: &PgPool, expired_at: Timestamp) -> sqlx::Result<()> {
     let bound = expired_at.as_millis();
     while sqlx::query(DROP_KEYS)
         .bind(bound)

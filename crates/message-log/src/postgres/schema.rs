@@ -214,7 +214,7 @@ const LOCKS: &str = "SELECT current_setting('max_locks_per_transaction')::bigint
 const LOCKS_ADVISED: i64 = 256;
 
 /// Warns of a server that may run out of locks when there are many days and many connections.
-pub(super) async fn check_locks(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
+pub(super) async fn check_locks(conn: &mut PgConnection) -> sqlx::Result<()> {
     let locks: i64 = sqlx::query(LOCKS).fetch_one(conn).await?.try_get(0)?;
     if locks < LOCKS_ADVISED {
         tracing::warn!(
@@ -234,10 +234,7 @@ const CONNECTIONS: &str = "SELECT least(
     (SELECT nullif(datconnlimit, -1)::bigint FROM pg_database WHERE datname = current_database()))";
 
 /// Warns of a server that allows fewer connections than this process may want for its messages.
-pub(super) async fn check_connections(
-    conn: &mut PgConnection,
-    wanted: u32,
-) -> Result<(), sqlx::Error> {
+pub(super) async fn check_connections(conn: &mut PgConnection, wanted: u32) -> sqlx::Result<()> {
     let allowed: i64 = sqlx::query(CONNECTIONS).fetch_one(conn).await?.try_get(0)?;
     if allowed < i64::from(wanted) {
         tracing::warn!(
@@ -263,11 +260,7 @@ pub(super) async fn migrate(
 }
 
 /// Gives the version found; changes nothing when that is newer.
-async fn run(
-    conn: &mut PgConnection,
-    connecting: &Connections,
-    known: i64,
-) -> Result<i64, sqlx::Error> {
+async fn run(conn: &mut PgConnection, connecting: &Connections, known: i64) -> sqlx::Result<i64> {
     let mut tx = conn.begin().await?;
     sqlx::query(LOCK)
         .bind(connecting.space.keys)

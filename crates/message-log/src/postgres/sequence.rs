@@ -27,7 +27,7 @@ impl SequenceRange {
     ///
     /// # Errors
     /// The transaction asks for more numbers than it took.
-    pub fn next(&mut self) -> Result<i64, sqlx::Error> {
+    pub fn next(&mut self) -> sqlx::Result<i64> {
         self.seqs
             .next()
             .ok_or_else(|| sqlx::Error::Encode("a group wrote more events than it may".into()))
@@ -39,7 +39,7 @@ pub(super) async fn begin(
     conn: &mut PgConnection,
     space: LockSpace,
     count: usize,
-) -> Result<SequenceRange, sqlx::Error> {
+) -> sqlx::Result<SequenceRange> {
     let text = format!("BEGIN; {}", statements(space, count));
     read(sqlx::raw_sql(AssertSqlSafe(text)).fetch_all(conn).await?)
 }
@@ -49,7 +49,7 @@ pub(super) async fn take(
     conn: &mut PgConnection,
     space: LockSpace,
     count: usize,
-) -> Result<SequenceRange, sqlx::Error> {
+) -> sqlx::Result<SequenceRange> {
     read(
         sqlx::raw_sql(AssertSqlSafe(statements(space, count)))
             .fetch_all(conn)
@@ -65,7 +65,7 @@ pub(super) struct Horizon {
     pub readable: i64,
 }
 
-pub(super) async fn horizon(pool: &PgPool, space: LockSpace) -> Result<Horizon, sqlx::Error> {
+pub(super) async fn horizon(pool: &PgPool, space: LockSpace) -> sqlx::Result<Horizon> {
     let rows = sqlx::raw_sql(AssertSqlSafe(horizon_statements(space)))
         .fetch_all(pool)
         .await?;
@@ -109,7 +109,7 @@ fn last_given() -> &'static str {
     "last_value - CASE WHEN is_called THEN 0 ELSE 1 END"
 }
 
-fn read(rows: Vec<sqlx::postgres::PgRow>) -> Result<SequenceRange, sqlx::Error> {
+fn read(rows: Vec<sqlx::postgres::PgRow>) -> sqlx::Result<SequenceRange> {
     let mut rows = rows.into_iter();
     let first = rows.next().ok_or_else(|| unreadable("transaction", ""))?;
     let transaction = first.try_get(0)?;

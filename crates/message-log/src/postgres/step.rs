@@ -30,7 +30,7 @@ ON CONFLICT (message, name) DO UPDATE SET status = excluded.status, output = exc
 pub(super) async fn checkpoint(
     tx: &mut Transaction<'_>,
     checkpoints: &[(usize, &StepCheckpoint)],
-) -> Result<Vec<(usize, SettleOutcome)>, sqlx::Error> {
+) -> sqlx::Result<Vec<(usize, SettleOutcome)>> {
     if checkpoints.is_empty() {
         return Ok(Vec::new());
     }
@@ -78,7 +78,7 @@ pub(super) async fn checkpoint(
 async fn held(
     tx: &mut Transaction<'_>,
     checkpoints: &[(usize, &StepCheckpoint)],
-) -> Result<HashSet<i64>, sqlx::Error> {
+) -> sqlx::Result<HashSet<i64>> {
     // Rows are locked in the order of the messages, by every transaction.
     let mut checkpoints = checkpoints.to_vec();
     checkpoints.sort_by_key(|(_, checkpoint)| checkpoint.lease.seq);

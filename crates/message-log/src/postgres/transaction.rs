@@ -56,7 +56,7 @@ impl<'c> Transaction<'c> {
     }
 
     /// Returns the next sequence number.
-    pub fn next_seq(&mut self) -> Result<i64, sqlx::Error> {
+    pub fn next_seq(&mut self) -> sqlx::Result<i64> {
         self.taken.next()
     }
 
@@ -110,7 +110,7 @@ async fn write(
     conn: &mut PgConnection,
     space: LockSpace,
     operations: &[Operation],
-) -> Result<(TransactionRef, Vec<Effect>), sqlx::Error> {
+) -> sqlx::Result<(TransactionRef, Vec<Effect>)> {
     let events = operations
         .iter()
         .map(|operation| operation.work.events())
@@ -122,10 +122,7 @@ async fn write(
     Ok((tx.into_ref(), effects))
 }
 
-async fn apply(
-    tx: &mut Transaction<'_>,
-    operations: &[Operation],
-) -> Result<Vec<Effect>, sqlx::Error> {
+async fn apply(tx: &mut Transaction<'_>, operations: &[Operation]) -> sqlx::Result<Vec<Effect>> {
     let mut effects: Vec<Effect> = operations
         .iter()
         .map(|_| Effect::Settled(SettleOutcome::Fenced))

@@ -21,8 +21,8 @@ use super::operation::{Answer, Effect, Operation};
 use super::options::Connections;
 use super::shared::{LogState, Notification};
 use super::transaction::{self, TransactionError, TransactionRef};
-use crate::Error;
 use crate::change::Change;
+use crate::{Error, Result};
 
 /// Most keys that one transaction locks. The database has a lock table of a fixed size.
 const MAX_BATCH_KEYS: usize = 256;
@@ -199,7 +199,7 @@ impl Writer {
         }
     }
 
-    fn answer(&self, operation: Operation, result: Result<Effect, Error>) {
+    fn answer(&self, operation: Operation, result: Result<Effect>) {
         self.queued_bytes
             .fetch_sub(operation.work.size_bytes(), Ordering::Relaxed);
         // A caller that has gone drops the answer, which gives back the leases in it.
@@ -218,7 +218,7 @@ impl Connector {
     }
 
     /// Returns the session, made anew when it was lost or its server is not the primary any more.
-    async fn get(&mut self, connecting: &Connections) -> Result<&mut Session, Error> {
+    async fn get(&mut self, connecting: &Connections) -> Result<&mut Session> {
         if self
             .session
             .as_ref()

@@ -10,7 +10,7 @@ use crate::row::{self, Columns};
 pub(crate) async fn usage<D: Dialect>(
     reader: &Pool<D>,
     keys: &[ConsumerKeyId],
-) -> Result<Vec<KeyUsage>, sqlx::Error> {
+) -> sqlx::Result<Vec<KeyUsage>> {
     let rows = usage_statement::<D>(keys).read(reader).await?;
     row::all(&rows, |row| {
         Ok(KeyUsage {

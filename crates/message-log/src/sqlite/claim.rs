@@ -11,7 +11,7 @@ use super::operation::Work;
 use super::queue::Queue;
 use crate::change::Change;
 use crate::row;
-use crate::{AwaitedMessages, Claim, ClaimedMessage, Error, Lease, Step, Waiting};
+use crate::{AwaitedMessages, Claim, ClaimedMessage, Lease, Result, Step, Waiting};
 
 /// Waiting messages by owner and flow. It skips from owner to owner and from flow to flow by the
 /// index, so that its time grows with the number of flows, and not with that of messages. The
@@ -115,7 +115,7 @@ ORDER BY m.due_at, m.seq"
 
 pub(super) const STEPS: &str = "SELECT name, status, output FROM steps WHERE message = ?";
 
-pub(super) async fn waiting(reader: &SqlitePool) -> Result<Vec<Waiting>, Error> {
+pub(super) async fn waiting(reader: &SqlitePool) -> Result<Vec<Waiting>> {
     let limit = i64::try_from(Waiting::COUNT_LIMIT).unwrap_or(i64::MAX);
     let now = Timestamp::steady().as_millis();
     let rows = sqlx::query(WAITING)
@@ -131,7 +131,7 @@ pub(super) async fn claim(
     reader: &SqlitePool,
     queue: &Queue,
     claim: Claim,
-) -> Result<Vec<ClaimedMessage>, Error> {
+) -> Result<Vec<ClaimedMessage>> {
     let mut found = candidates(reader, &claim).await?;
     if found.is_empty() {
         return Ok(found);
@@ -155,7 +155,7 @@ pub(super) async fn claim(
 }
 
 /// Returns the messages that can be claimed, with their present leases, those of dead owners first.
-async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<ClaimedMessage>, Error> {
+async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<ClaimedMessage>> {
     let now = Timestamp::steady().as_millis();
     let mut snapshot = reader.begin().await?;
     let mut owners = Vec::new();
@@ -219,13 +219,13 @@ async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<ClaimedMes
     Ok(found)
 }
 
-fn claimed(row: &SqliteRow) -> Result<ClaimedMessage, sqlx::Error> {
+fn claimed(row: &SqliteRow) -> sqlx::Result<ClaimedMessage> {
     let mut claimed = row::claimed(row)?;
     claimed.set_content(row::content(row)?);
     Ok(claimed)
 }
 
-async fn steps(snapshot: &mut SqliteConnection, message: i64) -> Result<Vec<Step>, Error> {
+async fn steps(snapshot: &mut SqliteConnection, message: i64) -> Result<Vec<Step>> {
     let rows = sqlx::query(STEPS).bind(message).fetch_all(snapshot).await?;
     Ok(row::all(&rows, row::step)?)
 }

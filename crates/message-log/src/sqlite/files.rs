@@ -11,7 +11,7 @@ use rustix::fs::{self, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::failure::Kind;
-use crate::Error;
+use crate::{Error, Result};
 
 /// Time between two checks of the paths.
 const PATH_CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -58,7 +58,7 @@ impl OpenFiles {
     ///
     /// # Errors
     /// One of the files was deleted.
-    pub fn check_names(&self) -> Result<(), Error> {
+    pub fn check_names(&self) -> Result<()> {
         self.check(FileHandle::has_name)
     }
 
@@ -66,7 +66,7 @@ impl OpenFiles {
     ///
     /// # Errors
     /// One of the files was deleted, moved or replaced.
-    pub fn check_paths(&self) -> Result<(), Error> {
+    pub fn check_paths(&self) -> Result<()> {
         self.check(FileHandle::is_at_path)
     }
 
@@ -75,7 +75,7 @@ impl OpenFiles {
         &self.0.folder
     }
 
-    fn check(&self, is_there: fn(&FileHandle) -> bool) -> Result<(), Error> {
+    fn check(&self, is_there: fn(&FileHandle) -> bool) -> Result<()> {
         let Inner { files, lost, .. } = &*self.0;
         if lost.get().is_none()
             && let Some(gone) = files.iter().find(|file| !is_there(file))
@@ -174,7 +174,7 @@ impl FileWatch {
     ///
     /// # Errors
     /// One of the files was lost.
-    pub fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<()> {
         let now = Instant::now();
         if now.duration_since(self.last_path_check.get()) < PATH_CHECK_INTERVAL {
             return self.files.check_names();

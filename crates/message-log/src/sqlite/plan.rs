@@ -11,7 +11,7 @@ use sqlx::{Row, SqlitePool};
 use super::SqliteLog;
 use super::operation::{Effect, Task};
 use super::transaction::Transaction;
-use crate::{Error, PlanStore, SavedPlan};
+use crate::{PlanStore, Result, SavedPlan};
 
 const SAVE: &str = "
 INSERT INTO saved_plans (flow_id, version, body, saved_at) VALUES (?, ?, ?, ?)
@@ -41,13 +41,13 @@ WHERE flow_id = ?1 AND version = ?2 AND saved_at <= ?3 AND NOT EXISTS (
 
 #[async_trait::async_trait]
 impl PlanStore for SqliteLog {
-    async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<(), Error> {
+    async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<()> {
         let bytes = plans.iter().map(|plan| plan.body.len()).sum();
         let save = Task::new(move |tx| save(tx, &plans));
         self.done(save.of_bytes(bytes)).await
     }
 
-    async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error> {
+    async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>> {
         get(&self.reader, flow_id, version).await
     }
 }
@@ -90,7 +90,7 @@ pub(super) async fn get(
     reader: &SqlitePool,
     flow_id: &FlowId,
     version: u32,
-) -> Result<Option<Bytes>, Error> {
+) -> Result<Option<Bytes>> {
     let query = sqlx::query(GET)
         .bind(flow_id.as_str())
         .bind(i64::from(version));
@@ -104,7 +104,7 @@ pub(super) async fn get(
 pub(super) async fn unused(
     reader: &SqlitePool,
     saved_before: Timestamp,
-) -> Result<Vec<(FlowId, u32)>, Error> {
+) -> Result<Vec<(FlowId, u32)>> {
     let rows = sqlx::query(UNUSED)
         .bind(saved_before.as_millis())
         .fetch_all(reader)

@@ -10,7 +10,7 @@ use super::operation::{Effect, Task};
 use super::transaction::Transaction;
 use crate::poll::read;
 use crate::{
-    Error, Poll, PollClaim, PollClaimOutcome, PollStanding, PollStore, SeenRecord, SettleOutcome,
+    Poll, PollClaim, PollClaimOutcome, PollStanding, PollStore, Result, SeenRecord, SettleOutcome,
 };
 
 pub(super) const CLAIM: &str = "
@@ -47,7 +47,7 @@ pub(super) const FORGET_POLL: &str = "DELETE FROM polls WHERE flow_id = ?";
 
 #[async_trait::async_trait]
 impl PollStore for SqliteLog {
-    async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimOutcome, Error> {
+    async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimOutcome> {
         let claim = claim.clone();
         let claim = Task::new(move |tx| self::claim(tx, &claim));
         match self.queue.submit(claim).await? {
@@ -56,43 +56,39 @@ impl PollStore for SqliteLog {
         }
     }
 
-    async fn keep_poll(&self, poll: &Poll) -> Result<SettleOutcome, Error> {
+    async fn keep_poll(&self, poll: &Poll) -> Result<SettleOutcome> {
         let bytes = poll.state.as_ref().map_or(0, Bytes::len);
         let poll = poll.clone();
         let keep = Task::new(move |tx| keep(tx, &poll));
         self.settled(keep.of_bytes(bytes)).await
     }
 
-    async fn seen_records(
-        &self,
-        flow_id: &FlowId,
-        ids: &[String],
-    ) -> Result<Vec<SeenRecord>, Error> {
+    async fn seen_records(&self, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>> {
         Ok(read::seen(&self.reader, flow_id, ids).await?)
     }
 
-    async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<(), Error> {
+    async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<()> {
         let bytes = records.iter().map(|record| record.id.len()).sum();
         let flow_id = flow_id.clone();
         let note = Task::new(move |tx| note(tx, &flow_id, &records));
         self.done(note.of_bytes(bytes)).await
     }
 
-    async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error> {
+    async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<()> {
         let flow_id = flow_id.clone();
         let forget = Task::new(move |tx| forget(tx, &flow_id, before));
         self.done(forget.making_room()).await
     }
 
-    async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>, Error> {
+    async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>> {
         Ok(read::standings(&self.reader, flow_ids).await?)
     }
 
-    async fn polled_flows(&self) -> Result<Vec<FlowId>, Error> {
+    async fn polled_flows(&self) -> Result<Vec<FlowId>> {
         Ok(read::flows(&self.reader).await?)
     }
 
-    async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool, Error> {
+    async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool> {
         let flow_id = flow_id.clone();
         let forget = Task::new(move |tx| forget_poll(tx, &flow_id));
         let forgotten = self.queue.submit(forget.making_room()).await?;

@@ -6,7 +6,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, oneshot};
 
 use super::inbox::{Inbox, Operation};
 use super::operation::{Effect, Work};
-use crate::Error;
+use crate::{Error, Result};
 
 /// Submits operations to the writer and waits for their effects. The writer ends when the queue is
 /// dropped.
@@ -27,7 +27,7 @@ impl Queue {
     }
 
     /// Submits an operation, or fails as full at once when there is no room.
-    pub async fn try_submit(&self, work: Work) -> Result<Effect, Error> {
+    pub async fn try_submit(&self, work: Work) -> Result<Effect> {
         let queued = self.inbox.queued_bytes();
         // A single message larger than the limit passes when the queue is empty.
         if queued > 0 && queued.saturating_add(work.size_bytes()) > self.max_bytes {
@@ -44,7 +44,7 @@ impl Queue {
     }
 
     /// Submits an operation once there is room.
-    pub async fn submit(&self, work: impl Into<Work>) -> Result<Effect, Error> {
+    pub async fn submit(&self, work: impl Into<Work>) -> Result<Effect> {
         let permit = Arc::clone(&self.permits)
             .acquire_owned()
             .await
@@ -52,7 +52,7 @@ impl Queue {
         self.send(permit, work.into()).await
     }
 
-    async fn send(&self, permit: OwnedSemaphorePermit, work: Work) -> Result<Effect, Error> {
+    async fn send(&self, permit: OwnedSemaphorePermit, work: Work) -> Result<Effect> {
         let (reply, answer) = oneshot::channel();
         self.inbox.push(Operation {
             work,

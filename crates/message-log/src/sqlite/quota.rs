@@ -13,7 +13,7 @@ use super::operation::{Effect, Task};
 use super::transaction::Transaction;
 use crate::quota::CONNECTOR_RETENTION;
 use crate::quota::read::usage;
-use crate::{Error, KeyUsage, QuotaStore};
+use crate::{KeyUsage, QuotaStore, Result};
 
 /// Time after which no node repeats an exchange.
 const NUMBER_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
@@ -47,7 +47,7 @@ impl QuotaStore for SqliteLog {
         false
     }
 
-    async fn exchange(&self, exchange: &Exchange) -> Result<ExchangeOutcome, Error> {
+    async fn exchange(&self, exchange: &Exchange) -> Result<ExchangeOutcome> {
         if exchange.requests.is_empty() {
             return nodes(&self.reader).await;
         }
@@ -59,7 +59,7 @@ impl QuotaStore for SqliteLog {
         }
     }
 
-    async fn key_usage(&self, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, Error> {
+    async fn key_usage(&self, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>> {
         Ok(usage(&self.reader, keys).await?)
     }
 }
@@ -121,7 +121,7 @@ fn one(
 }
 
 /// Returns the number of nodes.
-pub(super) async fn nodes(reader: &SqlitePool) -> Result<ExchangeOutcome, Error> {
+pub(super) async fn nodes(reader: &SqlitePool) -> Result<ExchangeOutcome> {
     let now = Timestamp::now();
     let nodes: i64 = sqlx::query(NODES)
         .bind(Timestamp::steady().as_millis())

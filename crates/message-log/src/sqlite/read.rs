@@ -8,13 +8,13 @@ use super::{SqliteLog, events, search};
 use crate::list::{check_search, environment, flow};
 use crate::message::read;
 use crate::{
-    Content, EnvironmentFilter, Error, EventPage, EventQuery, Filter, Message, MessagePage,
-    MessageReader, Position, Tenant, TraceRecord,
+    Content, EnvironmentFilter, EventPage, EventQuery, Filter, Message, MessagePage, MessageReader,
+    Position, Result, Tenant, TraceRecord,
 };
 
 #[async_trait::async_trait]
 impl MessageReader for SqliteLog {
-    async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
+    async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage> {
         filter.check()?;
         let tables = self.tables().await?;
         if filter.search.is_some() {
@@ -28,7 +28,7 @@ impl MessageReader for SqliteLog {
         &self,
         filter: &EnvironmentFilter,
         position: Position,
-    ) -> Result<MessagePage, Error> {
+    ) -> Result<MessagePage> {
         check_search(filter.search.as_deref())?;
         let mut snapshot = self.tables().await?.begin().await?;
         let page = environment::page::<Sqlite>(&mut snapshot, filter, position).await?;
@@ -36,23 +36,19 @@ impl MessageReader for SqliteLog {
         Ok(page)
     }
 
-    async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>, Error> {
+    async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>> {
         Ok(read::message(self.tables().await?, tenant, id).await?)
     }
 
-    async fn head_of_key(
-        &self,
-        tenant: &Tenant,
-        id: &MessageId,
-    ) -> Result<Option<MessageId>, Error> {
+    async fn head_of_key(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<MessageId>> {
         Ok(read::head_of_key(self.tables().await?, tenant, id).await?)
     }
 
-    async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>, Error> {
+    async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>> {
         Ok(read::content(self.tables().await?, tenant, id).await?)
     }
 
-    async fn trace(&self, tenant: &Tenant, id: &MessageId) -> Result<Vec<TraceRecord>, Error> {
+    async fn trace(&self, tenant: &Tenant, id: &MessageId) -> Result<Vec<TraceRecord>> {
         Ok(read::trace(self.tables().await?, tenant, id).await?)
     }
 
@@ -60,17 +56,17 @@ impl MessageReader for SqliteLog {
         self.state.changed()
     }
 
-    async fn events(&self, query: &EventQuery) -> Result<EventPage, Error> {
+    async fn events(&self, query: &EventQuery) -> Result<EventPage> {
         events::events(self.tables().await?, query).await
     }
 
-    async fn last_event(&self) -> Result<i64, Error> {
+    async fn last_event(&self) -> Result<i64> {
         Ok(self.state.last_seq())
     }
 }
 
 /// Checks that the file can be read.
-pub(super) async fn ping(reader: &SqlitePool) -> Result<(), Error> {
+pub(super) async fn ping(reader: &SqlitePool) -> Result<()> {
     sqlx::query("SELECT 1 FROM counters")
         .fetch_optional(reader)
         .await?;

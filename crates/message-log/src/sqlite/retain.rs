@@ -9,7 +9,7 @@ use super::operation::{Effect, Task, Work};
 use super::queue::Queue;
 use super::transaction::Transaction;
 use super::{plan, quota};
-use crate::Error;
+use crate::Result;
 
 /// Number of messages that one transaction checks.
 const STRETCH: i64 = 500;
@@ -45,7 +45,7 @@ pub(super) async fn retain(
     reader: &SqlitePool,
     queue: &Queue,
     older_than: Timestamp,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let begun = Timestamp::now();
     let mut dropped = 0;
     let mut after = i64::MIN;
@@ -75,7 +75,7 @@ async fn drop_plans(
     queue: &Queue,
     older_than: Timestamp,
     begun: Timestamp,
-) -> Result<(), Error> {
+) -> Result<()> {
     // An old message that only the journal has needs its plan too.
     if let Err(error) = queue.submit(Work::Flush).await {
         tracing::warn!(%error, "retention drops no plans this time");
@@ -112,7 +112,7 @@ pub(super) fn drop_keys(
 }
 
 /// Gives free pages back to the disk until there are none, or more than before.
-async fn give_back(reader: &SqlitePool, queue: &Queue) -> Result<(), Error> {
+async fn give_back(reader: &SqlitePool, queue: &Queue) -> Result<()> {
     let mut free = free_pages(reader).await?;
     while free > 0 {
         queue
@@ -131,7 +131,7 @@ async fn give_back(reader: &SqlitePool, queue: &Queue) -> Result<(), Error> {
 }
 
 /// Returns the oldest arrival and the last sequence number of the next stretch.
-async fn next_stretch(reader: &SqlitePool, after: i64) -> Result<Option<(Timestamp, i64)>, Error> {
+async fn next_stretch(reader: &SqlitePool, after: i64) -> Result<Option<(Timestamp, i64)>> {
     let row = sqlx::query(NEXT_STRETCH)
         .bind(after)
         .bind(STRETCH)
@@ -142,7 +142,7 @@ async fn next_stretch(reader: &SqlitePool, after: i64) -> Result<Option<(Timesta
     Ok(oldest.map(Timestamp::from_millis).zip(last))
 }
 
-async fn free_pages(reader: &SqlitePool) -> Result<i64, Error> {
+async fn free_pages(reader: &SqlitePool) -> Result<i64> {
     Ok(sqlx::query("PRAGMA freelist_count")
         .fetch_one(reader)
         .await?

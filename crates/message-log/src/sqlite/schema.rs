@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::Error;
+use crate::{Error, Result};
 
 const MIGRATIONS: &[&str] = &[
     FIRST, POLLS, QUOTAS, POLL_ENDS, JOURNAL, FAILING, PROBE, BACKLOG,
@@ -192,7 +192,7 @@ SELECT max((SELECT value FROM counters WHERE name = 'last_seq'),
            (SELECT coalesce(max(seq), 0) FROM transitions))";
 
 /// Migrates the file to the current schema.
-pub(super) fn migrate(conn: &mut Connection) -> Result<(), Error> {
+pub(super) fn migrate(conn: &mut Connection) -> Result<()> {
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     // Two processes may open a new file at once, because the lock of the folder is the caller's.
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -213,6 +213,6 @@ pub(super) fn migrate(conn: &mut Connection) -> Result<(), Error> {
 }
 
 /// Returns the last sequence number that was ever taken, also of an event that retention dropped.
-pub(super) fn last_seq(conn: &Connection) -> Result<i64, Error> {
+pub(super) fn last_seq(conn: &Connection) -> Result<i64> {
     Ok(conn.query_row(LAST_SEQ, (), |row| row.get(0))?)
 }

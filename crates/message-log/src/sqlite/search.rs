@@ -9,7 +9,7 @@ use kanat_model::Code;
 use sqlx::{Connection, Sqlite, SqlitePool};
 
 use crate::list::flow;
-use crate::{Error, Filter, MessagePage, Position};
+use crate::{Error, Filter, MessagePage, Position, Result};
 
 /// Longest duration of a search.
 const MAX_DURATION: Duration = Duration::from_secs(20);
@@ -34,7 +34,7 @@ pub(super) async fn list(
     searcher: &SqlitePool,
     filter: &Filter,
     position: Position,
-) -> Result<MessagePage, Error> {
+) -> Result<MessagePage> {
     search(searcher, filter, position, MAX_DURATION).await
 }
 
@@ -43,7 +43,7 @@ pub(super) async fn search(
     filter: &Filter,
     position: Position,
     time_limit: Duration,
-) -> Result<MessagePage, Error> {
+) -> Result<MessagePage> {
     let mut connection = searcher.acquire().await?;
     let is_abandoned = Arc::new(AtomicBool::new(false));
     let _guard = SearchGuard(Arc::clone(&is_abandoned));

@@ -26,7 +26,7 @@ use super::options::{CommitDurability, Durability};
 use super::reserve::Reserve;
 use super::state::LogState;
 use super::statements::Statements;
-use crate::Error;
+use crate::{Error, Result};
 
 pub(super) struct Writer {
     checkpoints: CheckpointHandle,
@@ -347,12 +347,12 @@ impl Writer {
         }
     }
 
-    fn answer(&self, operation: Operation, result: Result<Effect, Error>) {
+    fn answer(&self, operation: Operation, result: Result<Effect>) {
         self.inbox.answered(&operation.work);
         self.reply(operation.reply, result);
     }
 
-    fn reply(&self, reply: Option<Reply>, result: Result<Effect, Error>) {
+    fn reply(&self, reply: Option<Reply>, result: Result<Effect>) {
         if let Some((reply, _permit)) = reply {
             // A caller that has gone drops the answer, which gives back the leases in it.
             let _ = reply.send(Answer::new(result, Arc::clone(&self.inbox)));

@@ -6,7 +6,7 @@ use kanat_model::page::{ListPage, Page};
 use crate::column::Value;
 use crate::record::record;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Result};
 
 /// A record that has begun and not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,12 +60,7 @@ pub enum End {
 const INSERT: &str = "INSERT INTO batch_record (job_id, position, payload, state) VALUES";
 
 /// Adds records, JSON texts, in their order; the first one gets the place `first`.
-pub async fn insert(
-    db: &mut Db,
-    job: &BatchJobId,
-    first: u32,
-    payloads: &[String],
-) -> Result<(), Error> {
+pub async fn insert(db: &mut Db, job: &BatchJobId, first: u32, payloads: &[String]) -> Result<()> {
     let numbered: Vec<(i64, &String)> = (i64::from(first)..).zip(payloads).collect();
     let mut rows: Vec<[&dyn Value; 4]> = Vec::with_capacity(payloads.len());
     for (position, payload) in &numbered {
@@ -77,7 +72,7 @@ pub async fn insert(
 const DELETE: &str = "DELETE FROM batch_record WHERE job_id = $1";
 
 /// Drops all records of a job.
-pub async fn delete(db: &mut Db, job: &BatchJobId) -> Result<(), Error> {
+pub async fn delete(db: &mut Db, job: &BatchJobId) -> Result<()> {
     db.run(DELETE, &[job]).await
 }
 
@@ -99,7 +94,7 @@ pub async fn copy(
     from: &BatchJobId,
     to: &BatchJobId,
     left: RetryScope,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let other = match left {
         RetryScope::Failed => "failed",
         RetryScope::FailedAndPending => "pending",
@@ -111,7 +106,7 @@ const COUNT_STARTED: &str =
     "SELECT COUNT(*) AS total FROM batch_record WHERE job_id = $1 AND state = 'started'";
 
 /// How many are under way.
-pub async fn count_started(db: &mut Db, job: &BatchJobId) -> Result<u32, Error> {
+pub async fn count_started(db: &mut Db, job: &BatchJobId) -> Result<u32> {
     db.one(COUNT_STARTED, &[job]).await
 }
 
@@ -121,7 +116,7 @@ const START: &str = "UPDATE batch_record SET state = 'started' \
     WHERE job_id = $1 AND state = 'pending' AND position <= $2";
 
 /// Begins the next records, at most `limit`; says how many.
-pub async fn start_next(db: &mut Db, job: &BatchJobId, limit: u32) -> Result<u64, Error> {
+pub async fn start_next(db: &mut Db, job: &BatchJobId, limit: u32) -> Result<u64> {
     let positions: Vec<i64> = db.all(NEXT, &[job, &limit]).await?;
     let Some(last) = positions.last() else {
         return Ok(0);
@@ -147,7 +142,7 @@ const FAILED: &str = "UPDATE batch_record SET state = 'failed', error_kind = $3,
                       'started'";
 
 /// Ends a record; returns whether this call did it.
-pub async fn end(db: &mut Db, job: &BatchJobId, position: i64, end: &End) -> Result<bool, Error> {
+pub async fn end(db: &mut Db, job: &BatchJobId, position: i64, end: &End) -> Result<bool> {
     let ended = match end {
         End::Succeeded => {
             db.execute(SUCCEEDED, &[job, &position, &"succeeded"])
@@ -176,19 +171,14 @@ const FAIL_REST: &str = "UPDATE batch_record SET state = 'failed', error_kind = 
 
 /// Fails the records that have no message; says how many. Those that a cancelled job did not begin
 /// stay as they are.
-pub async fn fail_rest(
-    db: &mut Db,
-    job: &BatchJobId,
-    kind: &str,
-    message: &str,
-) -> Result<u64, Error> {
+pub async fn fail_rest(db: &mut Db, job: &BatchJobId, kind: &str, message: &str) -> Result<u64> {
     db.execute(FAIL_REST, &[job, &kind, &message]).await
 }
 
 const PAYLOAD: &str = "SELECT payload FROM batch_record WHERE job_id = $1 AND position = $2";
 
 /// Returns the JSON of a record; empty once it has succeeded.
-pub async fn payload(db: &mut Db, job: &BatchJobId, position: i64) -> Result<String, Error> {
+pub async fn payload(db: &mut Db, job: &BatchJobId, position: i64) -> Result<String> {
     let found: Option<String> = db.first(PAYLOAD, &[job, &position]).await?;
     Ok(found.unwrap_or_default())
 }
@@ -198,7 +188,7 @@ const COUNT_FILTERED: &str =
 
 /// How many succeeded because the flow's condition was false for them. Records that ended under an
 /// earlier build are not counted.
-pub async fn count_filtered(db: &mut Db, job: &BatchJobId) -> Result<u32, Error> {
+pub async fn count_filtered(db: &mut Db, job: &BatchJobId) -> Result<u32> {
     db.one(COUNT_FILTERED, &[job]).await
 }
 
@@ -206,11 +196,7 @@ const FIRST_FAILURE: &str = "SELECT error_message FROM batch_record WHERE job_id
                              'failed' AND error_kind = $2 ORDER BY position LIMIT 1";
 
 /// Returns the error of the first record that failed in this way.
-pub async fn first_failure(
-    db: &mut Db,
-    job: &BatchJobId,
-    kind: &str,
-) -> Result<Option<String>, Error> {
+pub async fn first_failure(db: &mut Db, job: &BatchJobId, kind: &str) -> Result<Option<String>> {
     db.first(FIRST_FAILURE, &[job, &kind]).await
 }
 
@@ -222,10 +208,6 @@ const LIST_FAILED: &str = "SELECT position, message_id, COALESCE(error_kind, '')
                            position LIMIT $2 OFFSET $3";
 
 /// Returns the records that failed, by position.
-pub async fn failed(
-    db: &mut Db,
-    job: &BatchJobId,
-    page: Page,
-) -> Result<ListPage<FailedRecord>, Error> {
+pub async fn failed(db: &mut Db, job: &BatchJobId, page: Page) -> Result<ListPage<FailedRecord>> {
     db.page(COUNT_FAILED, LIST_FAILED, &[job], page).await
 }

@@ -4,7 +4,7 @@ use kanat_model::id::LookupTableId;
 
 use crate::column::Value;
 use crate::record::record;
-use crate::{Db, Error, search};
+use crate::{Db, Result, search};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -18,7 +18,7 @@ const UPSERT: &str = "INSERT INTO lookup_entry (table_id, name, value) VALUES";
 const OR_REPLACE: &str = "ON CONFLICT (table_id, name) DO UPDATE SET value = excluded.value";
 
 /// Adds or overwrites entries, whose keys must all differ.
-pub async fn upsert(db: &mut Db, table: &LookupTableId, entries: &[Entry]) -> Result<(), Error> {
+pub async fn upsert(db: &mut Db, table: &LookupTableId, entries: &[Entry]) -> Result<()> {
     let mut rows: Vec<[&dyn Value; 3]> = Vec::with_capacity(entries.len());
     for Entry { key, value } in entries {
         rows.push([table, key, value]);
@@ -29,14 +29,14 @@ pub async fn upsert(db: &mut Db, table: &LookupTableId, entries: &[Entry]) -> Re
 const DELETE: &str = "DELETE FROM lookup_entry WHERE table_id = $1 AND name = $2";
 
 /// Deletes an entry; returns whether it existed.
-pub async fn delete(db: &mut Db, table: &LookupTableId, key: &str) -> Result<bool, Error> {
+pub async fn delete(db: &mut Db, table: &LookupTableId, key: &str) -> Result<bool> {
     db.changes(DELETE, &[table, &key]).await
 }
 
 const ALL: &str = "SELECT name, value FROM lookup_entry WHERE table_id = $1";
 
 /// All entries in order of the bytes of their keys, which is the same order on every database.
-pub async fn all(db: &mut Db, table: &LookupTableId) -> Result<Vec<Entry>, Error> {
+pub async fn all(db: &mut Db, table: &LookupTableId) -> Result<Vec<Entry>> {
     let mut entries: Vec<Entry> = db.all(ALL, &[table]).await?;
     entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     Ok(entries)
@@ -52,7 +52,7 @@ pub async fn find(
     table: &LookupTableId,
     search: &str,
     limit: u32,
-) -> Result<Vec<Entry>, Error> {
+) -> Result<Vec<Entry>> {
     let pattern = search::pattern(db, search)?;
     db.all(search::statement(db, FIND), &[table, &pattern, &limit])
         .await

@@ -6,7 +6,7 @@ use kanat_model::id::{BootId, EnvironmentId, NodeId};
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Result};
 
 /// State of a node in one environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,14 +37,14 @@ const UPSERT: &str = sql!(
 );
 
 /// Writes down what the node runs of an environment.
-pub async fn upsert(db: &mut Db, node: &NodeId, running: &Running) -> Result<(), Error> {
+pub async fn upsert(db: &mut Db, node: &NodeId, running: &Running) -> Result<()> {
     db.run(UPSERT, &running.values_and(&[node])).await
 }
 
 const DELETE: &str = "DELETE FROM node_environment WHERE node_id = $1 AND environment_id = $2";
 
 /// The node no longer serves the environment.
-pub async fn delete(db: &mut Db, node: &NodeId, environment: &EnvironmentId) -> Result<(), Error> {
+pub async fn delete(db: &mut Db, node: &NodeId, environment: &EnvironmentId) -> Result<()> {
     db.run(DELETE, &[node, environment]).await
 }
 
@@ -54,7 +54,7 @@ const ALL: &str = sql!(
 );
 
 /// Returns the states of all nodes, in order of nodes and environments.
-pub(super) async fn all(db: &mut Db) -> Result<Vec<(NodeId, Running)>, Error> {
+pub(super) async fn all(db: &mut Db) -> Result<Vec<(NodeId, Running)>> {
     db.all(ALL, &[]).await
 }
 

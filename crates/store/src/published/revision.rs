@@ -11,7 +11,7 @@ use sqlx::any::AnyRow;
 
 use crate::record::{FromRow, RowExt};
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Error, Result};
 
 /// The present set of an environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Revision {
 }
 
 impl FromRow for Revision {
-    fn read(row: &AnyRow, _: usize) -> Result<Self, Error> {
+    fn read(row: &AnyRow, _: usize) -> Result<Self> {
         let generation: i64 = row.column("generation")?;
         let text: String = row.column("set_hash")?;
         let set_hash = if row.column::<i64>("set_hash_of")? == generation {
@@ -60,7 +60,7 @@ statements! {
 const ALL: &str = "SELECT id, generation, set_hash, set_hash_of FROM environment";
 
 /// Returns the revisions of all environments.
-pub async fn all(db: &mut Db) -> Result<HashMap<EnvironmentId, Revision>, Error> {
+pub async fn all(db: &mut Db) -> Result<HashMap<EnvironmentId, Revision>> {
     Ok(db.all(ALL, &[]).await?.into_iter().collect())
 }
 
@@ -84,7 +84,7 @@ pub(super) async fn next(
     environment: &EnvironmentId,
     first: Next<'_>,
     others: impl Iterator<Item = Next<'_>>,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let (former, before): (_, Revision) = db.one(BUMP, &[environment, &first.0]).await?;
     let mut set_hash = match before.set_hash {
         Some(set_hash) => set_hash,
@@ -110,7 +110,7 @@ fn changed(set_hash: SetHash, (resource_id, hash): Next<'_>, former: Option<[u8;
 }
 
 /// The hash over every row.
-async fn whole(db: &mut Db, environment: &EnvironmentId) -> Result<SetHash, Error> {
+async fn whole(db: &mut Db, environment: &EnvironmentId) -> Result<SetHash> {
     let resources: Vec<(String, [u8; 32])> = db.all(HASHES, &[environment]).await?;
     let toggled = |set_hash: SetHash, (id, hash): &(String, [u8; 32])| {
         set_hash.toggled(id, Hash::from(*hash))

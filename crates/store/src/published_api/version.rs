@@ -7,7 +7,7 @@ use kanat_model::published_api::{VersionStatus, version_label};
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Error, Result};
 
 /// Input, flow and answer of a version of an API.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,7 @@ const INSERT: &str = sql!(
 );
 
 /// Errors when the API has a version of that number.
-pub async fn insert(db: &mut Db, api: &PublishedApiId, version: &Version) -> Result<(), Error> {
+pub async fn insert(db: &mut Db, api: &PublishedApiId, version: &Version) -> Result<()> {
     db.run(INSERT, &version.values_and(&[api]))
         .await
         .map_err(Error::taken("version", &version_label(version.number)))
@@ -84,6 +84,6 @@ const UPDATE: &str = sql!(
 );
 
 /// Writes what may change.
-pub async fn update(db: &mut Db, api: &PublishedApiId, version: &Version) -> Result<(), Error> {
+pub async fn update(db: &mut Db, api: &PublishedApiId, version: &Version) -> Result<()> {
     db.run(UPDATE, &version.values_and(&[api])).await
 }

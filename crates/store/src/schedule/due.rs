@@ -7,7 +7,7 @@ use kanat_model::id::{EnvironmentId, ScheduleId};
 
 use crate::record::record;
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Result};
 
 /// A schedule that is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ const FIRST: &str = "SELECT min(due) AS due FROM (SELECT next_run_at AS due FROM
                      claimed_until > $1) AS first";
 
 /// When the first schedule is due that nobody sees to by then; it may be long ago.
-pub async fn first(db: &mut Db, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+pub async fn first(db: &mut Db, now: Timestamp) -> Result<Option<Timestamp>> {
     db.one(FIRST, &[&now]).await
 }
 
@@ -52,6 +52,6 @@ pub async fn advance(
     revision: u64,
     due: Timestamp,
     next: Option<Timestamp>,
-) -> Result<(), Error> {
+) -> Result<()> {
     db.run(ADVANCE, &[id, &revision, &due, &next]).await
 }

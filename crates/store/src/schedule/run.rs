@@ -8,7 +8,7 @@ use sqlx::any::AnyRow;
 use super::{Schedule, select};
 use crate::record::{Field, RowExt};
 use crate::statement::statements;
-use crate::{Db, Error};
+use crate::{Db, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
@@ -19,7 +19,7 @@ pub struct Run {
 }
 
 impl Field for Option<Run> {
-    fn read(row: &AnyRow, _: &str) -> Result<Self, Error> {
+    fn read(row: &AnyRow, _: &str) -> Result<Self> {
         let at: Option<Timestamp> = row.column("last_run_at")?;
         let message: Option<MessageId> = row.column("last_message_id")?;
         let status: Option<RunStatus> = row.column("last_run_status")?;
@@ -54,6 +54,6 @@ pub async fn running(
     db: &mut Db,
     after: (Timestamp, &ScheduleId),
     limit: u32,
-) -> Result<Vec<Schedule>, Error> {
+) -> Result<Vec<Schedule>> {
     db.all(RUNNING, &[&after.0, after.1, &limit]).await
 }

@@ -11,7 +11,7 @@ use kanat_catalog::oauth2::{Grant, TokenError};
 use kanat_model::backoff::Backoff;
 use kanat_model::health::Observation;
 use kanat_model::id::EnvironmentId;
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Error, Result, Timestamp};
 use kanat_store::connector_instance::{self, ConnectorInstance};
 use kanat_store::oauth_token::{self, Lease, LeftAlone, OauthToken};
 use tokio::sync::Mutex;
@@ -106,7 +106,7 @@ impl Running {
 }
 
 /// Begins to renew what is due; says when to look again.
-pub async fn refresh_due(app: &Arc<App>, renewals: &Renewals) -> Result<Option<Timestamp>, Error> {
+pub async fn refresh_due(app: &Arc<App>, renewals: &Renewals) -> Result<Option<Timestamp>> {
     let mut running = renewals.running.lock().await;
     loop {
         running.end_those_that_have();
@@ -138,7 +138,7 @@ async fn begin_one(
     running: &mut Running,
     now: Timestamp,
     left_alone: &LeftAlone,
-) -> Result<(), Error> {
+) -> Result<()> {
     // What is read and written back here is sealed.
     let active = app.master_keys.calls.begin();
     let holder = random_token();
@@ -171,7 +171,7 @@ async fn begin_one(
     Ok(())
 }
 
-async fn refresh(app: &App, holder: &str, row: OauthToken) -> Result<(), Error> {
+async fn refresh(app: &App, holder: &str, row: OauthToken) -> Result<()> {
     let mut tx = app.store.read().await?;
     let instance = connector_instance::get(&mut tx, &row.environment_id, &row.instance_id).await?;
     drop(tx);
@@ -216,7 +216,7 @@ async fn grant(
     instance: &ConnectorInstance,
     before: &OauthToken,
     renewed: OauthToken,
-) -> Result<(), Error> {
+) -> Result<()> {
     let news = (before.tokens.is_none() || before.failures > 0).then(|| {
         let reason = "the provider gave new tokens".to_owned();
         (Observation::TokensGranted, reason)
@@ -237,7 +237,7 @@ async fn refuse(
     instance: &ConnectorInstance,
     row: OauthToken,
     why: String,
-) -> Result<(), Error> {
+) -> Result<()> {
     let row = OauthToken {
         refresh_at: None,
         refused: why,
@@ -259,7 +259,7 @@ async fn conclude(
     instance: &ConnectorInstance,
     row: &OauthToken,
     news: Option<(Observation, String)>,
-) -> Result<bool, Error> {
+) -> Result<bool> {
     let mut change = Change::begin(app, &instance.environment_id).await?;
     if !oauth_token::settle(&mut change, holder, row, Timestamp::now()).await? {
         return Ok(false);
@@ -283,7 +283,7 @@ async fn postpone(
     instance: &ConnectorInstance,
     row: OauthToken,
     why: &str,
-) -> Result<(), Error> {
+) -> Result<()> {
     let now = Timestamp::now();
     let ended = row.expires_at.is_none_or(|end| end <= now);
     let failures = row.failures.saturating_add(1);
@@ -309,7 +309,7 @@ fn done(row: OauthToken) -> OauthToken {
     }
 }
 
-async fn settle(app: &App, holder: &str, row: OauthToken) -> Result<(), Error> {
+async fn settle(app: &App, holder: &str, row: OauthToken) -> Result<()> {
     let mut tx = app.store.begin().await?;
     oauth_token::settle(&mut tx, holder, &row, Timestamp::now()).await?;
     Ok(tx.commit().await?)

@@ -8,7 +8,7 @@ use kanat_catalog::instance::AccessToken;
 use kanat_catalog::oauth2::{TokenError, TokenRequest, Tokens};
 use kanat_engine::Mask;
 use kanat_model::id::InstanceId;
-use kanat_model::{Error, Secret, Timestamp};
+use kanat_model::{Error, Result, Secret, Timestamp};
 use kanat_net::outbound;
 use kanat_store::Db;
 use kanat_store::connector_instance::ConnectorInstance;
@@ -117,7 +117,7 @@ pub(super) struct TokenPair {
 }
 
 /// Opens the tokens of a row.
-pub(super) fn open(app: &App, row: &OauthToken) -> Result<TokenPair, Error> {
+pub(super) fn open(app: &App, row: &OauthToken) -> Result<TokenPair> {
     let Some(sealed) = &row.tokens else {
         return Ok(TokenPair::default());
     };
@@ -152,7 +152,7 @@ pub(super) async fn access_token(
     db: &mut Db,
     id: &InstanceId,
     alone: bool,
-) -> Result<Option<AccessToken>, Error> {
+) -> Result<Option<AccessToken>> {
     let Some(row) = oauth_token::get(db, id).await? else {
         return Ok(None);
     };
@@ -167,7 +167,7 @@ pub(super) async fn access_token(
 
 /// Has new tokens asked for at once because a call was refused with the access token of this
 /// SHA-256. One that is not held any more was renewed meanwhile.
-pub async fn refused(app: &App, db: &mut Db, id: &InstanceId, sha256: &[u8]) -> Result<(), Error> {
+pub async fn refused(app: &App, db: &mut Db, id: &InstanceId, sha256: &[u8]) -> Result<()> {
     let Some(row) = oauth_token::get(db, id).await? else {
         return Ok(());
     };
@@ -186,7 +186,7 @@ pub async fn refused(app: &App, db: &mut Db, id: &InstanceId, sha256: &[u8]) -> 
 }
 
 /// Returns the state of an instance's tokens.
-pub async fn held(db: &mut Db, id: &InstanceId) -> Result<TokenStatus, Error> {
+pub async fn held(db: &mut Db, id: &InstanceId) -> Result<TokenStatus> {
     let missing = TokenStatus {
         status: "missing",
         expires_at: None,

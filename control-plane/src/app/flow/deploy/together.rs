@@ -10,7 +10,7 @@ use std::time::Duration;
 use kanat_flow::Definition;
 use kanat_flow::definition::Trigger;
 use kanat_model::id::EnvironmentId;
-use kanat_model::{Code, Error};
+use kanat_model::{Code, Error, Result};
 use kanat_store::flow::{self, Flow};
 use kanat_store::flow_version::{self, FlowVersion};
 use kanat_store::published::Resource;
@@ -66,7 +66,7 @@ struct DeployQueue {
 #[derive(Debug)]
 struct QueuedDeploy {
     ready: PreparedDeploy,
-    answer: oneshot::Sender<Result<DeployOutcome, Error>>,
+    answer: oneshot::Sender<Result<DeployOutcome>>,
 }
 
 impl std::fmt::Debug for DeployOutcome {
@@ -85,7 +85,7 @@ impl Deploys {
         app: &App,
         environment: &EnvironmentId,
         ready: PreparedDeploy,
-    ) -> Result<DeployOutcome, Error> {
+    ) -> Result<DeployOutcome> {
         let line = Arc::clone(self.0.lock().entry(environment.clone()).or_default());
         let (answer, ended) = oneshot::channel();
         line.waiting.lock().push(QueuedDeploy { ready, answer });
@@ -147,7 +147,7 @@ impl DeployQueue {
 
 impl QueuedDeploy {
     /// Answers the caller, which may be gone.
-    fn end(self, ended: Result<DeployOutcome, Error>) {
+    fn end(self, ended: Result<DeployOutcome>) {
         let _ = self.answer.send(ended);
     }
 }
@@ -180,7 +180,7 @@ async fn written_alone<'a>(
     app: &'a App,
     environment: &EnvironmentId,
     alone: &[QueuedDeploy],
-) -> Result<(Change<'a>, Vec<WriteOutcome>), Error> {
+) -> Result<(Change<'a>, Vec<WriteOutcome>)> {
     let mut change = Change::begin(app, environment).await?;
     let written = write_all(&mut change, environment, alone).await?;
     Ok((change, written))
@@ -219,7 +219,7 @@ async fn write_all(
     change: &mut Change<'_>,
     environment: &EnvironmentId,
     group: &[QueuedDeploy],
-) -> Result<Vec<WriteOutcome>, Error> {
+) -> Result<Vec<WriteOutcome>> {
     let names = EnvironmentNames::load(change, environment).await?;
     let mut all = Vec::new();
     let mut resources = Vec::new();
@@ -240,7 +240,7 @@ async fn write(
     change: &mut Change<'_>,
     names: &EnvironmentNames,
     ready: &PreparedDeploy,
-) -> Result<WriteOutcome, Error> {
+) -> Result<WriteOutcome> {
     if ready.names != *names {
         return Ok(WriteOutcome::Stale);
     }

@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use kanat_engine::trigger::{self, InboundRequest};
 use kanat_mapping::json;
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Error, Result, Timestamp};
 use kanat_proto::plan::v1::trigger::Kind;
 use kanat_proto::plan::v1::{FlowPlan, Verify};
 
@@ -48,7 +48,7 @@ pub struct StepOutput {
 
 impl Sample {
     /// Errors name the member that is wrong.
-    pub fn check(self, plan: &FlowPlan, at: Timestamp) -> Result<CheckedSample, Error> {
+    pub fn check(self, plan: &FlowPlan, at: Timestamp) -> Result<CheckedSample> {
         check_json("sampleData", &self.payload)?;
         let headers = headers(self.headers.as_deref())?;
         let method = self
@@ -107,7 +107,7 @@ impl CheckedSample {
     }
 }
 
-fn headers(given: Option<&str>) -> Result<HeaderMap, Error> {
+fn headers(given: Option<&str>) -> Result<HeaderMap> {
     let mut headers = HeaderMap::new();
     for (name, values) in texts("headers", given)? {
         let field = format!("headers.{name}");
@@ -122,7 +122,7 @@ fn headers(given: Option<&str>) -> Result<HeaderMap, Error> {
     Ok(headers)
 }
 
-fn outputs(plan: &FlowPlan, given: Option<&str>) -> Result<Vec<StepOutput>, Error> {
+fn outputs(plan: &FlowPlan, given: Option<&str>) -> Result<Vec<StepOutput>> {
     let given = members("stepOutputs", given.unwrap_or("{}"))?;
     for (name, _) in &given {
         if !plan.steps.iter().any(|step| step.name == *name) {
@@ -171,7 +171,7 @@ fn verify(plan: &FlowPlan) -> Option<&Verify> {
 }
 
 /// The members of an object; none when it is left out or null.
-fn members(field: &str, text: &str) -> Result<Vec<(String, String)>, Error> {
+fn members(field: &str, text: &str) -> Result<Vec<(String, String)>> {
     check_json(field, text)?;
     match text.trim() {
         "null" => Ok(Vec::new()),
@@ -185,7 +185,7 @@ fn members(field: &str, text: &str) -> Result<Vec<(String, String)>, Error> {
     }
 }
 
-fn texts(field: &str, given: Option<&str>) -> Result<Vec<(String, Vec<String>)>, Error> {
+fn texts(field: &str, given: Option<&str>) -> Result<Vec<(String, Vec<String>)>> {
     let mut texts = Vec::new();
     for (name, value) in members(field, given.unwrap_or("{}"))? {
         let items: Vec<&str> = if value.starts_with('[') {

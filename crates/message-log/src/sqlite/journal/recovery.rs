@@ -9,7 +9,6 @@ use rusqlite::Connection;
 
 use super::file::{self, JournalContents, JournalFile, RawRecord};
 use super::{PendingWrites, record};
-use crate::Error;
 use crate::sqlite::failure::Kind;
 use crate::sqlite::maintenance;
 use crate::sqlite::options::CommitDurability;
@@ -17,6 +16,7 @@ use crate::sqlite::schema;
 use crate::sqlite::statements::Statements;
 use crate::sqlite::sync_failures::SyncFailures;
 use crate::sqlite::transaction;
+use crate::{Error, Result};
 
 const COUNTERS: &str = "
 SELECT (SELECT value FROM counters WHERE name = 'journal_salt'), (SELECT value FROM counters WHERE
@@ -50,7 +50,7 @@ pub(super) fn recover(
     conn: &Connection,
     path: &Path,
     failures: &SyncFailures,
-) -> Result<PendingWrites, Error> {
+) -> Result<PendingWrites> {
     let (salt, applied): (i64, i64) =
         conn.query_row(COUNTERS, (), |row| Ok((row.get(0)?, row.get(1)?)))?;
     let pending = PendingWrites::after_record(applied);
@@ -107,7 +107,7 @@ pub(super) fn recover(
 
 /// Reads the records that the tables lack; `None` when there are none. A file that is not the
 /// journal of the tables is set aside.
-fn read_unapplied(path: &Path, salt: i64, applied: i64) -> Result<Option<UnappliedRecords>, Error> {
+fn read_unapplied(path: &Path, salt: i64, applied: i64) -> Result<Option<UnappliedRecords>> {
     let contents = file::read(path, salt, applied).map_err(|error| unreadable(path, &error))?;
     let own = match contents {
         JournalContents::Missing | JournalContents::Foreign { is_empty: true } => return Ok(None),
@@ -162,10 +162,7 @@ fn commit(
     Ok(())
 }
 
-fn decode_into(
-    mut pending: PendingWrites,
-    records: Vec<RawRecord>,
-) -> Result<PendingWrites, Error> {
+fn decode_into(mut pending: PendingWrites, records: Vec<RawRecord>) -> Result<PendingWrites> {
     for RawRecord { number, payload } in records {
         let decoded = record::decode(payload)?;
         for (seq, message) in decoded.messages {
@@ -179,7 +176,7 @@ fn decode_into(
     Ok(pending)
 }
 
-fn set_foreign_aside(path: &Path) -> Result<(), Error> {
+fn set_foreign_aside(path: &Path) -> Result<()> {
     let aside = set_aside(path)?;
     tracing::warn!(
         file = %aside.display(),
@@ -189,7 +186,7 @@ fn set_foreign_aside(path: &Path) -> Result<(), Error> {
 }
 
 /// Renames a journal so that no start reads it again, and returns the new path.
-fn set_aside(path: &Path) -> Result<PathBuf, Error> {
+fn set_aside(path: &Path) -> Result<PathBuf> {
     let aside = with_suffix(
         path,
         &format!(".set-aside-{}", uuid::Uuid::now_v7().simple()),
@@ -204,7 +201,7 @@ pub(super) fn create(
     path: &Path,
     last_record: i64,
     failures: &SyncFailures,
-) -> Result<JournalFile, Error> {
+) -> Result<JournalFile> {
     let note = |error: &rusqlite::Error| failures.note(error);
     // A clean stop leaves no file. A process that was killed may have committed without a sync,
     // because the journal had the data, and a sync of its tables may have failed.

@@ -12,10 +12,10 @@ use crate::sqlite::inbox::{Answer, Inbox, Wakeup};
 use crate::sqlite::operation::{Effect, Work};
 use crate::sqlite::queue::Queue;
 use crate::sqlite::{Options, retain};
-use crate::{Error, SavedPlan};
+use crate::{Error, Result, SavedPlan};
 
 /// Returns the operations that concern plans, in order.
-async fn operations(flush: Result<(), Error>) -> Vec<&'static str> {
+async fn operations(flush: Result<()>) -> Vec<&'static str> {
     let file = File::new();
     let flow_id = FlowId::generate();
     let log = file.open_with(Options::default()).await;
@@ -38,7 +38,7 @@ async fn operations(flush: Result<(), Error>) -> Vec<&'static str> {
     writer.await.unwrap()
 }
 
-fn write(inbox: &Arc<Inbox>, flush: &Result<(), Error>) -> Vec<&'static str> {
+fn write(inbox: &Arc<Inbox>, flush: &Result<()>) -> Vec<&'static str> {
     let mut asked = Vec::new();
     let mut taken = Vec::new();
     while inbox.take(&mut taken, None) == Wakeup::Operations {

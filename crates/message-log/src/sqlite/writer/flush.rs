@@ -3,12 +3,12 @@
 use std::time::Instant;
 
 use super::{Batch, CommittedBatch, Writer};
-use crate::Error;
 use crate::sqlite::inbox::Operation;
 use crate::sqlite::journal::{JournalOutcome, JournalWrite};
 use crate::sqlite::operation::Effect;
 use crate::sqlite::options::CommitDurability;
 use crate::sqlite::statements::Statements;
+use crate::{Error, Result};
 
 impl Writer {
     /// Appends the operations to the journal and answers their callers. Returns the operations that
@@ -50,7 +50,7 @@ impl Writer {
 
     /// Flushes to make room in the journal. Fails at once shortly after an attempt that failed,
     /// because each attempt delays all callers.
-    fn flush_unless_backing_off(&mut self, statements: &Statements<'_>) -> Result<(), Error> {
+    fn flush_unless_backing_off(&mut self, statements: &Statements<'_>) -> Result<()> {
         if !self.journal.reader_retry_delay(Instant::now()).is_zero() {
             return Err(not_applied());
         }
@@ -72,7 +72,7 @@ impl Writer {
         &mut self,
         statements: &Statements<'_>,
         commit: CommitDurability,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let result = if self.journal.pending().is_empty() {
             Ok(())
         } else {
@@ -86,7 +86,7 @@ impl Writer {
         &mut self,
         statements: &Statements<'_>,
         commit: CommitDurability,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         // Without a journal only the tables have the writes on disk.
         let is_in_journal = self.journal.is_active() && self.watch.check().is_ok();
         let commit = if is_in_journal {
@@ -124,7 +124,7 @@ impl Writer {
         }
     }
 
-    pub(super) fn answer_readers(&mut self, result: &Result<(), Error>) {
+    pub(super) fn answer_readers(&mut self, result: &Result<()>) {
         for reader in std::mem::take(&mut self.flush_requests) {
             self.answer(reader, result.clone().map(|()| Effect::Done));
         }
