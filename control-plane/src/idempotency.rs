@@ -68,10 +68,15 @@ impl Idempotency {
         Self { app, rules }
     }
 
+    /// Returns whether a method changes something.
+    fn changes(&self, path: &str) -> bool {
+        self.rules.permission(path) != Permission::Read
+    }
+
     /// Counts a call that may write sealed values. A stream writes none but its kept answer, which
     /// is sealed as it is written; a rotation waits for all others, and not for itself.
-    fn counted(&self, path: &str, changes: bool) -> Option<TaskTrackerToken> {
-        let counts = changes && !self.rules.streams(path) && path != ROTATION;
+    fn counted(&self, path: &str) -> Option<TaskTrackerToken> {
+        let counts = self.changes(path) && !self.rules.streams(path) && path != ROTATION;
         counts.then(|| self.app.master_keys.calls.begin())
     }
 }
@@ -80,11 +85,9 @@ impl Middleware for Idempotency {
     async fn handle<S: HttpService>(self, request: Request<Body>, next: Next<S>) -> Response<Body> {
         let caller = request.extensions().get::<Caller>().cloned();
         let path = request.uri().path();
-        let changes = self.rules.permission(path) != Permission::Read;
-        let _counted = self.counted(path, changes);
-        let (Some(caller), Some(key), true) =
-            (caller, request.headers().get(KEY).cloned(), changes)
-        else {
+        let _counted = self.counted(path);
+        let key = request.headers().get(KEY).filter(|_| self.changes(path));
+        let (Some(caller), Some(key)) = (caller, key.cloned()) else {
             return next.run(request).await;
         };
         let streams = self.rules.streams(path);

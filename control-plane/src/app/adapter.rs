@@ -92,11 +92,6 @@ pub async fn list(call: &Call, filter: &Filter, page: Page) -> Result<ListPage<A
     Ok(adapter::list(&mut tx, &call.caller.environment_id, filter, page).await?)
 }
 
-/// One adapter.
-pub async fn get(call: &Call, id: &AdapterId) -> Result<Adapter> {
-    call.get(id).await
-}
-
 /// Changes what the update names. What deployed flows call keeps its name and its type.
 pub async fn update(call: &Call, id: &AdapterId, update: Update) -> Result<ChangeResult<Adapter>> {
     // The code is tried before the environment is locked: that takes up to its time.
@@ -155,7 +150,7 @@ pub async fn delete(call: &Call, id: &AdapterId) -> Result<ChangeResult<()>> {
 /// Runs an adapter on an input, JSON text, as nodes do.
 pub async fn test(call: &Call, id: &AdapterId, input: &str) -> Result<TestResult> {
     json::check("input", input)?;
-    let found = get(call, id).await?;
+    let found = call.get(id).await?;
     let mut session = call.app.adapters.lease(asker(&call.caller)).await;
     let begun = Instant::now();
     let called =

@@ -70,11 +70,6 @@ pub async fn list(call: &Call, search: &str, page: Page) -> Result<ListPage<Poli
     Ok(policy::list(&mut tx, &call.caller.account_id, search, page).await?)
 }
 
-/// One policy.
-pub async fn get(call: &Call, id: &PolicyId) -> Result<Policy> {
-    call.get(id).await
-}
-
 /// Changes the fields that are given.
 pub async fn update(call: &Call, id: &PolicyId, fields: Fields) -> Result<Policy> {
     call.caller.refuse_if_bound()?;

@@ -2,6 +2,7 @@
 
 mod convert;
 
+use kanat_model::id::AdapterId;
 use kanat_proto::v1 as wire;
 use kanat_store::adapter::Filter;
 
@@ -35,7 +36,7 @@ service! {
     }
 
     get_adapter(call, request: GetAdapterRequest) -> Adapter {
-        adapter::get(&call, &request.id.into()).await.map(convert::adapter)
+        call.get(&AdapterId::from(request.id)).await.map(convert::adapter)
     }
 
     update_adapter(call, request: UpdateAdapterRequest) -> Adapter {

@@ -2,7 +2,6 @@
 
 mod convert;
 
-use kanat_model::flow::Status;
 use kanat_model::id::FlowId;
 use kanat_proto::v1 as wire;
 
@@ -27,8 +26,8 @@ service! {
         let found = flow::get(&call, &request.id.into()).await?;
         let standing = flow::polls(&call.app, &[&found.flow]).await.remove(&found.flow.id);
         let last_error = standing.as_ref().and_then(convert::last_error);
-        let paused = found.flow.status == Status::Paused;
-        let poll = standing.map(|standing| convert::poll(standing, paused));
+        let status = found.flow.status;
+        let poll = standing.map(|standing| convert::poll(standing, status));
         Ok(wire::Flow {
             poll,
             last_error,

@@ -2,6 +2,7 @@
 
 mod convert;
 
+use kanat_model::id::PolicyId;
 use kanat_proto::v1 as wire;
 
 use super::page;
@@ -21,7 +22,7 @@ service! {
     }
 
     get_policy(call, request: GetPolicyRequest) -> Policy {
-        policy::get(&call, &request.id.into()).await.map(convert::policy)
+        call.get(&PolicyId::from(request.id)).await.map(convert::policy)
     }
 
     update_policy(call, request: UpdatePolicyRequest) -> Policy {

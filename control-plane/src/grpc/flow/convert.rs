@@ -112,14 +112,14 @@ pub fn last_error(standing: &PollStanding) -> Option<wire::LastError> {
     })
 }
 
-/// How a flow's poll stands. One of a paused flow is not due.
-pub fn poll(standing: PollStanding, paused: bool) -> wire::FlowPoll {
+/// How the poll of a flow of this status stands. One of a paused flow is not due.
+pub fn poll(standing: PollStanding, status: FlowStatus) -> wire::FlowPoll {
     let (last_polled_at, last_error) = standing.ended.map_or((None, None), |ended| {
         (Some(ended.at.to_string()), ended.error)
     });
     // A schedule that is never due has no date.
-    let next_poll_at =
-        (!paused && standing.due_at.as_millis() < i64::MAX).then(|| standing.due_at.to_string());
+    let is_due = status != FlowStatus::Paused && standing.due_at.as_millis() < i64::MAX;
+    let next_poll_at = is_due.then(|| standing.due_at.to_string());
     wire::FlowPoll {
         last_polled_at,
         last_error,

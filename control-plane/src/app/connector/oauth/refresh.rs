@@ -217,11 +217,11 @@ async fn grant(
     before: &OauthToken,
     renewed: OauthToken,
 ) -> Result<()> {
-    let news = (before.tokens.is_none() || before.failures > 0).then(|| {
+    let observed = (before.tokens.is_none() || before.failures > 0).then(|| {
         let reason = "the provider gave new tokens".to_owned();
         (Observation::TokensGranted, reason)
     });
-    if !conclude(app, holder, instance, &renewed, news).await? {
+    if !conclude(app, holder, instance, &renewed, observed).await? {
         tracing::info!(
             instance.id = %instance.id,
             "another process has written newer tokens meanwhile",
@@ -244,8 +244,8 @@ async fn refuse(
         ..row
     };
     let reason = format!("the provider gives no new tokens: {}", row.refused);
-    let news = (Observation::TokensRefused, reason);
-    if conclude(app, holder, instance, &row, Some(news)).await? {
+    let observed = (Observation::TokensRefused, reason);
+    if conclude(app, holder, instance, &row, Some(observed)).await? {
         tracing::warn!(instance.id = %instance.id, "the provider gives a connector no new tokens");
     }
     Ok(())
@@ -258,7 +258,7 @@ async fn conclude(
     holder: &str,
     instance: &ConnectorInstance,
     row: &OauthToken,
-    news: Option<(Observation, String)>,
+    observed: Option<(Observation, String)>,
 ) -> Result<bool> {
     let mut change = Change::begin(app, &instance.environment_id).await?;
     if !oauth_token::settle(&mut change, holder, row, Timestamp::now()).await? {
@@ -269,7 +269,7 @@ async fn conclude(
     let Some(instance) = found else {
         return Ok(true);
     };
-    if let Some((observation, reason)) = news {
+    if let Some((observation, reason)) = observed {
         super::super::health::observe(&mut change, &instance.id, observation, &reason).await?;
     }
     super::super::republish(&mut change, &instance).await?;

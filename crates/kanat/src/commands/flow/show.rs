@@ -74,7 +74,11 @@ pub fn draft(flow: &Json) -> String {
 
 /// A flow that has just been deployed, and was `before` until then.
 pub fn deployed_after(before: &Json, flow: &Json) -> String {
-    live(flow, is_unchanged(before, flow))
+    if !is_unchanged(before, flow) {
+        return deployed(flow);
+    }
+    let [name, status, version] = ["name", "status", "version"].map(|field| flow.text(field));
+    live(flow, format!("flow {name} is unchanged ({status}, version {version})\n"))
 }
 
 /// Returns whether a deploy changed nothing, because the definition ran already.
@@ -84,21 +88,15 @@ fn is_unchanged(before: &Json, flow: &Json) -> bool {
 
 /// A flow that has just become live.
 pub fn deployed(flow: &Json) -> String {
-    live(flow, false)
+    let [name, status, version] = ["name", "status", "version"].map(|field| flow.text(field));
+    live(flow, format!("flow {name} is {status} as version {version}\n"))
 }
 
-fn live(flow: &Json, is_same: bool) -> String {
-    let name = flow.text("name");
-    let status = flow.text("status");
-    let version = flow.text("version");
-    let mut out = if is_same {
-        format!("flow {name} is unchanged ({status}, version {version})\n")
-    } else {
-        format!("flow {name} is {status} as version {version}\n")
-    };
+/// A flow that runs: `out`, which says so, and what else its callers need to know.
+fn live(flow: &Json, mut out: String) -> String {
     if flow.has("heldMessages") {
         let held = flow.text("heldMessages");
-        let _ = match status.as_str() {
+        let _ = match flow.text("status").as_str() {
             "paused" => writeln!(out, "it stays paused, with {held} messages held"),
             _ => writeln!(
                 out,
