@@ -2,11 +2,9 @@
 
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, ApiKeyId, EnvironmentId};
-use kanat_model::page::{ListPage, Page};
 
 use crate::record::record;
-use crate::sql::sql;
-use crate::statement::statements;
+use crate::statement::{lists, statements};
 use crate::{Db, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,15 +65,9 @@ statements! {
     fn used(id: &ApiKeyId, at: Timestamp) = "UPDATE api_key SET last_used_at = $2 WHERE id = $1";
 }
 
-const COUNT: &str =
-    "SELECT COUNT(*) AS total FROM api_key WHERE account_id = $1 AND deleted_at IS NULL";
-const LIST: &str = sql!(
-    ApiKey,
-    "SELECT {COLUMNS} FROM api_key WHERE account_id = $1 AND deleted_at IS NULL ORDER BY id DESC \
-     LIMIT $2 OFFSET $3"
-);
-
-/// The account's keys, newest first.
-pub async fn list(db: &mut Db, account: &AccountId, page: Page) -> Result<ListPage<ApiKey>> {
-    db.page(COUNT, LIST, &[account], page).await
+lists! {
+    /// The account's keys, newest first.
+    fn list(account: &AccountId) -> ApiKey =
+        "FROM api_key WHERE account_id = $1 AND deleted_at IS NULL",
+        "ORDER BY id DESC LIMIT $2 OFFSET $3";
 }

@@ -2,11 +2,10 @@
 
 use kanat_model::Timestamp;
 use kanat_model::id::{HealthChangeId, InstanceId};
-use kanat_model::page::{ListPage, Page};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
-use crate::statement::statements;
+use crate::statement::{lists, statements};
 use crate::{Db, Result};
 
 /// How an instance does.
@@ -76,20 +75,9 @@ pub async fn insert_change(db: &mut Db, change: &HealthChange) -> Result<()> {
     db.insert(change).await
 }
 
-const COUNT_CHANGES: &str =
-    "SELECT COUNT(*) AS total FROM connector_health_change WHERE instance_id = $1";
-const LIST_CHANGES: &str = sql!(
-    HealthChange,
-    "SELECT {COLUMNS} FROM connector_health_change WHERE instance_id = $1 ORDER BY id DESC LIMIT \
-     $2 OFFSET $3"
-);
-
-/// The changes of an instance, newest first.
-pub async fn list_changes(
-    db: &mut Db,
-    instance: &InstanceId,
-    page: Page,
-) -> Result<ListPage<HealthChange>> {
-    db.page(COUNT_CHANGES, LIST_CHANGES, &[instance], page)
-        .await
+lists! {
+    /// The changes of an instance, newest first.
+    fn list_changes(instance: &InstanceId) -> HealthChange =
+        "FROM connector_health_change WHERE instance_id = $1",
+        "ORDER BY id DESC LIMIT $2 OFFSET $3";
 }

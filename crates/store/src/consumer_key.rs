@@ -3,11 +3,10 @@
 use kanat_model::Timestamp;
 use kanat_model::consumer_key::Standing;
 use kanat_model::id::{ConsumerKeyId, EnvironmentId, PublishedApiId};
-use kanat_model::page::{ListPage, Page};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
-use crate::statement::statements;
+use crate::statement::{lists, statements};
 use crate::{Db, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,22 +58,11 @@ statements! {
          RETURNING id";
 }
 
-const COUNT: &str =
-    "SELECT COUNT(*) AS total FROM consumer_key WHERE api_id = $1 AND ($2 = '' OR consumer = $2)";
-const LIST: &str = sql!(
-    ConsumerKey,
-    "SELECT {COLUMNS} FROM consumer_key WHERE api_id = $1 AND ($2 = '' OR consumer = $2) ORDER BY \
-     id DESC LIMIT $3 OFFSET $4"
-);
-
-/// The API's keys, newest first; an empty `consumer` is any.
-pub async fn list(
-    db: &mut Db,
-    api: &PublishedApiId,
-    consumer: &str,
-    page: Page,
-) -> Result<ListPage<ConsumerKey>> {
-    db.page(COUNT, LIST, &[api, &consumer], page).await
+lists! {
+    /// The API's keys, newest first; an empty `consumer` is any.
+    fn list(api: &PublishedApiId, consumer: &str) -> ConsumerKey =
+        "FROM consumer_key WHERE api_id = $1 AND ($2 = '' OR consumer = $2)",
+        "ORDER BY id DESC LIMIT $3 OFFSET $4";
 }
 
 const UPDATE: &str = sql!(

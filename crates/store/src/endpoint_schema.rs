@@ -2,11 +2,10 @@
 
 use kanat_model::Timestamp;
 use kanat_model::id::InstanceId;
-use kanat_model::page::{ListPage, Page};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
-use crate::statement::statements;
+use crate::statement::{lists, statements};
 use crate::{Db, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,18 +49,9 @@ statements! {
         "SELECT {COLUMNS} FROM endpoint_schema WHERE instance_id = $1 AND endpoint = $2";
 }
 
-const COUNT: &str = "SELECT COUNT(*) AS total FROM endpoint_schema WHERE instance_id = $1";
-const LIST: &str = sql!(
-    EndpointSchema,
-    "SELECT {COLUMNS} FROM endpoint_schema WHERE instance_id = $1 ORDER BY endpoint LIMIT $2 \
-     OFFSET $3"
-);
-
-/// The endpoints of an instance by name.
-pub async fn list(
-    db: &mut Db,
-    instance: &InstanceId,
-    page: Page,
-) -> Result<ListPage<EndpointSchema>> {
-    db.page(COUNT, LIST, &[instance], page).await
+lists! {
+    /// The endpoints of an instance by name.
+    fn list(instance: &InstanceId) -> EndpointSchema =
+        "FROM endpoint_schema WHERE instance_id = $1",
+        "ORDER BY endpoint LIMIT $2 OFFSET $3";
 }

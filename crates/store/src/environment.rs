@@ -2,11 +2,10 @@
 
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId};
-use kanat_model::page::{ListPage, Page};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
-use crate::statement::statements;
+use crate::statement::{lists, statements};
 use crate::{Db, Error, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,15 +57,11 @@ statements! {
         "UPDATE environment SET generation = generation WHERE id = $1";
 }
 
-const COUNT: &str = "SELECT COUNT(*) AS total FROM environment WHERE account_id = $1";
-const LIST: &str = sql!(
-    Environment,
-    "SELECT {COLUMNS} FROM environment WHERE account_id = $1 ORDER BY id LIMIT $2 OFFSET $3"
-);
-
-/// The account's environments, oldest first.
-pub async fn list(db: &mut Db, account: &AccountId, page: Page) -> Result<ListPage<Environment>> {
-    db.page(COUNT, LIST, &[account], page).await
+lists! {
+    /// The account's environments, oldest first.
+    fn list(account: &AccountId) -> Environment =
+        "FROM environment WHERE account_id = $1",
+        "ORDER BY id LIMIT $2 OFFSET $3";
 }
 
 const UPDATE: &str = sql!(

@@ -2,12 +2,10 @@
 
 use kanat_model::Timestamp;
 use kanat_model::id::{EnvironmentId, FlowId};
-use kanat_model::page::{ListPage, Page};
 use sqlx::any::AnyRow;
 
 use crate::record::{FromRow, RowExt, record};
-use crate::sql::sql;
-use crate::statement::statements;
+use crate::statement::{lists, statements};
 use crate::{Db, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,14 +69,9 @@ pub async fn running(db: &mut Db, word: &str, after: &FlowId, limit: u32) -> Res
         .await
 }
 
-const COUNT: &str = "SELECT COUNT(*) AS total FROM flow_version WHERE flow_id = $1";
-const LIST: &str = sql!(
-    FlowVersion,
-    "SELECT {COLUMNS} FROM flow_version WHERE flow_id = $1 ORDER BY version DESC LIMIT $2 OFFSET \
-     $3"
-);
-
-/// The flow's versions, newest first.
-pub async fn list(db: &mut Db, flow: &FlowId, page: Page) -> Result<ListPage<FlowVersion>> {
-    db.page(COUNT, LIST, &[flow], page).await
+lists! {
+    /// The flow's versions, newest first.
+    fn list(flow: &FlowId) -> FlowVersion =
+        "FROM flow_version WHERE flow_id = $1",
+        "ORDER BY version DESC LIMIT $2 OFFSET $3";
 }

@@ -5,11 +5,10 @@ pub mod entry;
 
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, LookupTableId};
-use kanat_model::page::{ListPage, Page};
 
 use crate::record::record;
 use crate::sql::sql;
-use crate::statement::statements;
+use crate::statement::{lists, statements};
 use crate::{Db, Error, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,22 +50,12 @@ statements! {
          deleted_at IS NULL";
 }
 
-const COUNT: &str = "SELECT COUNT(*) AS total FROM lookup_table WHERE environment_id = $1 AND \
-                     deleted_at IS NULL AND ($2 = '' OR name GLOB $2 OR description GLOB $2)";
-const LIST: &str = sql!(
-    LookupTable,
-    "SELECT {COLUMNS} FROM lookup_table WHERE environment_id = $1 AND deleted_at IS NULL AND ($2 \
-     = '' OR name GLOB $2 OR description GLOB $2) ORDER BY id DESC LIMIT $3 OFFSET $4"
-);
-
-/// The environment's tables, newest first; `search` is looked for in name and description.
-pub async fn list(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    search: &str,
-    page: Page,
-) -> Result<ListPage<LookupTable>> {
-    db.search(COUNT, LIST, &[environment], search, page).await
+lists! {
+    /// The environment's tables, newest first; `search` is looked for in name and description.
+    fn list(environment: &EnvironmentId; search) -> LookupTable =
+        "FROM lookup_table WHERE environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR name \
+         GLOB $2 OR description GLOB $2)",
+        "ORDER BY id DESC LIMIT $3 OFFSET $4";
 }
 
 const MODIFIED: &str = sql!(

@@ -2,12 +2,11 @@
 
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, PolicyId};
-use kanat_model::page::{ListPage, Page};
 use kanat_model::policy::Severity;
 
 use crate::record::{Record, record};
 use crate::sql::sql;
-use crate::statement::statements;
+use crate::statement::{lists, statements};
 use crate::{Db, Error, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,22 +47,11 @@ statements! {
         "SELECT {COLUMNS} FROM policy WHERE account_id = $1 AND id = $2";
 }
 
-const COUNT: &str = "SELECT COUNT(*) AS total FROM policy WHERE account_id = $1 AND ($2 = '' OR \
-                     name GLOB $2 OR description GLOB $2)";
-const LIST: &str = sql!(
-    Policy,
-    "SELECT {COLUMNS} FROM policy WHERE account_id = $1 AND ($2 = '' OR name GLOB $2 OR \
-     description GLOB $2) ORDER BY id DESC LIMIT $3 OFFSET $4"
-);
-
-/// The account's policies, newest first; `search` is looked for in name and description.
-pub async fn list(
-    db: &mut Db,
-    account: &AccountId,
-    search: &str,
-    page: Page,
-) -> Result<ListPage<Policy>> {
-    db.search(COUNT, LIST, &[account], search, page).await
+lists! {
+    /// The account's policies, newest first; `search` is looked for in name and description.
+    fn list(account: &AccountId; search) -> Policy =
+        "FROM policy WHERE account_id = $1 AND ($2 = '' OR name GLOB $2 OR description GLOB $2)",
+        "ORDER BY id DESC LIMIT $3 OFFSET $4";
 }
 
 const UPDATE: &str = sql!(

@@ -6,12 +6,11 @@ pub mod version;
 
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, PublishedApiId};
-use kanat_model::page::{ListPage, Page};
 use kanat_model::published_api::{Auth, Cors, Method, OAuth2, OnTimeout, Validation};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
-use crate::statement::statements;
+use crate::statement::{lists, statements};
 use crate::{Db, Error, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,24 +71,12 @@ statements! {
          deleted_at IS NULL";
 }
 
-const COUNT: &str = "SELECT COUNT(*) AS total FROM published_api WHERE environment_id = $1 AND \
-                     deleted_at IS NULL AND ($2 = '' OR name GLOB $2 OR description GLOB $2 OR \
-                     path GLOB $2)";
-const LIST: &str = sql!(
-    PublishedApi,
-    "SELECT {COLUMNS} FROM published_api WHERE environment_id = $1 AND deleted_at IS NULL AND ($2 \
-     = '' OR name GLOB $2 OR description GLOB $2 OR path GLOB $2) ORDER BY id DESC LIMIT $3 \
-     OFFSET $4"
-);
-
-/// The environment's APIs, newest first; `search` is looked for in name, description and path.
-pub async fn list(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    search: &str,
-    page: Page,
-) -> Result<ListPage<PublishedApi>> {
-    db.search(COUNT, LIST, &[environment], search, page).await
+lists! {
+    /// The environment's APIs, newest first; `search` is looked for in name, description and path.
+    fn list(environment: &EnvironmentId; search) -> PublishedApi =
+        "FROM published_api WHERE environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR name \
+         GLOB $2 OR description GLOB $2 OR path GLOB $2)",
+        "ORDER BY id DESC LIMIT $3 OFFSET $4";
 }
 
 const UPDATE: &str = sql!(

@@ -14,7 +14,7 @@ macro_rules! statements {
         pub async fn $name(
             db: &mut $crate::Db,
             $($argument: $(&$borrowed)? $($owned)?),*
-        ) -> Result<$crate::statement::statements!(@answer $($answer)?), $crate::Error> {
+        ) -> $crate::Result<$crate::statement::statements!(@answer $($answer)?)> {
             type Answer = $crate::statement::statements!(@answer $($answer)?);
             const TEXT: &str = $crate::sql::sql!(
                 @ <Answer as $crate::statement::Answer>::COLUMNS,
@@ -33,6 +33,43 @@ macro_rules! statements {
     (@value $argument:ident $borrowed:tt) => { $argument };
 }
 pub(crate) use statements;
+
+/// Declares functions that read a page of a list each. `fn name(a: &A) -> Record = "from",
+/// "order";` is a public asynchronous function of a database, these arguments and a page. The first
+/// text begins with `FROM`, and has the arguments as `$1`, `$2` and so on. The second one ends with
+/// the placeholders of the limit and of the offset. A list that is searched has `; search` behind
+/// its arguments: the next placeholder is the [`search::pattern`] of that text.
+macro_rules! lists {
+    ($(
+        $(#[$about:meta])*
+        fn $name:ident($($argument:ident: &$borrowed:tt),* $(; $search:ident)?) -> $record:ty =
+            $from:literal, $order:literal;
+    )*) => {$(
+        $(#[$about])*
+        pub async fn $name(
+            db: &mut $crate::Db,
+            $($argument: &$borrowed,)*
+            $($search: &str,)?
+            page: kanat_model::page::Page,
+        ) -> $crate::Result<kanat_model::page::ListPage<$record>> {
+            const COUNT: &str = concat!("SELECT COUNT(*) AS total ", $from);
+            const LIST: &str = $crate::sql::sql!(
+                $record,
+                concat!("SELECT {COLUMNS} ", $from, " ", $order)
+            );
+            let values: &[&dyn $crate::column::Value] =
+                &[$($crate::statement::statements!(@value $argument $borrowed)),*];
+            $crate::statement::lists!(@read db, values, page $(, $search)?).await
+        }
+    )*};
+    (@read $db:ident, $values:ident, $page:ident) => {
+        $db.page(COUNT, LIST, $values, $page)
+    };
+    (@read $db:ident, $values:ident, $page:ident, $search:ident) => {
+        $db.search(COUNT, LIST, $values, $search, $page)
+    };
+}
+pub(crate) use lists;
 
 use kanat_model::page::{ListPage, Page};
 use sqlx::{AssertSqlSafe, SqlSafeStr};

@@ -78,7 +78,10 @@ pub fn deployed_after(before: &Json, flow: &Json) -> String {
         return deployed(flow);
     }
     let [name, status, version] = ["name", "status", "version"].map(|field| flow.text(field));
-    live(flow, format!("flow {name} is unchanged ({status}, version {version})\n"))
+    live(
+        flow,
+        format!("flow {name} is unchanged ({status}, version {version})\n"),
+    )
 }
 
 /// Returns whether a deploy changed nothing, because the definition ran already.
@@ -89,7 +92,10 @@ fn is_unchanged(before: &Json, flow: &Json) -> bool {
 /// A flow that has just become live.
 pub fn deployed(flow: &Json) -> String {
     let [name, status, version] = ["name", "status", "version"].map(|field| flow.text(field));
-    live(flow, format!("flow {name} is {status} as version {version}\n"))
+    live(
+        flow,
+        format!("flow {name} is {status} as version {version}\n"),
+    )
 }
 
 /// A flow that runs: `out`, which says so, and what else its callers need to know.
