@@ -5,9 +5,10 @@
 mod master;
 
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use parking_lot::RwLock;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -74,7 +75,7 @@ impl Sealer {
 
     /// Takes the keys of another ring in the place of its own.
     pub fn replace(&self, other: &Self) {
-        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = other.keys();
+        *self.keys.write() = other.keys();
     }
 
     /// Returns the ids of the keys in hexadecimal digits, that of the key in use first.
@@ -89,7 +90,7 @@ impl Sealer {
     }
 
     fn keys(&self) -> Arc<[Key]> {
-        Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.keys.read())
     }
 
     /// Seals `plain` for one place: `context` names it, such as `connector_instance/ci_1`, and is

@@ -6,9 +6,10 @@
 //! When all places are such, only another pool helps.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use sqlx::pool::PoolOptions;
 use sqlx::{Connection, Database, Executor};
 use tokio::sync::watch;
@@ -113,7 +114,7 @@ where
 
     /// For a call that begins now.
     pub fn current(&self) -> sqlx::Pool<DB> {
-        let mut current = lock(&self.current);
+        let mut current = self.current.lock();
         let Settings { of, patience, .. } = self.settings;
         let primary = *self.primary.borrow();
         let is_of_no_use = patience
@@ -144,7 +145,7 @@ where
 
     /// Ends the connections, once they are idle.
     pub async fn close(&self) {
-        let current = lock(&self.current).pool.clone();
+        let current = self.current.lock().pool.clone();
         current.close().await;
     }
 }
@@ -205,7 +206,7 @@ impl SilentSince {
     /// Notes a call at `now`. Returns whether no call was answered for that long, and restarts the
     /// count if so.
     fn for_longer_than(&self, patience: Duration, now: Instant) -> bool {
-        let mut since = lock(&self.0);
+        let mut since = self.0.lock();
         let first = since.unwrap_or(now);
         let is_longer = now.saturating_duration_since(first) > patience;
         *since = Some(if is_longer { now } else { first });
@@ -213,7 +214,7 @@ impl SilentSince {
     }
 
     fn ends(&self) {
-        *lock(&self.0) = None;
+        *self.0.lock() = None;
     }
 }
 
@@ -237,10 +238,6 @@ impl<DB: Database> fmt::Debug for Pool<DB> {
             .field("settings", &self.settings)
             .finish_non_exhaustive()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
 
 /// A number of bytes that reservations share.
 #[derive(Debug)]
@@ -154,7 +156,7 @@ impl SharedReservation {
     /// # Errors
     /// When it has less left.
     pub fn within(&self, share: &Arc<Budget>) -> Result<(), NoRoom> {
-        let mut holding = self.lock();
+        let mut holding = self.0.lock();
         if !share.subtract(holding.reservation.bytes) {
             return Err(NoRoom);
         }
@@ -170,18 +172,14 @@ impl SharedReservation {
     /// # Errors
     /// When so many are not left; what was held still is.
     pub fn hold(&self, bytes: usize) -> Result<(), NoRoom> {
-        let mut holding = self.lock();
+        let mut holding = self.0.lock();
         holding.outcome = holding.reservation.hold(bytes);
         holding.outcome
     }
 
     /// Returns whether there was room for the last size.
     pub fn outcome(&self) -> Result<(), NoRoom> {
-        self.lock().outcome
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Holding> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().outcome
     }
 }
 
@@ -196,7 +194,7 @@ impl<K: Eq + Hash> Shares<K> {
 
     /// Returns the share of a holder.
     pub fn of(&self, holder: K) -> Arc<Budget> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if let Some(share) = known.get(&holder).and_then(Weak::upgrade) {
             return share;
         }
@@ -256,7 +254,7 @@ mod tests {
         assert_eq!(budget.taken(), 0);
         shares.of(3);
         assert_eq!(
-            shares.known.lock().unwrap().len(),
+            shares.known.lock().len(),
             1,
             "those that hold nothing are forgotten"
         );

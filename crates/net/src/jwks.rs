@@ -5,10 +5,11 @@
 mod cache;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kanat_auth::jwt::{self, Claims, Policy, UnverifiedToken};
 use kanat_model::Timestamp;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -71,7 +72,7 @@ impl TokenVerifier {
 
     fn cache(&self, issuer: &str, jwks_url: Option<&str>) -> Arc<KeyCache> {
         let id = (issuer.to_owned(), jwks_url.map(str::to_owned));
-        let mut caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut caches = self.caches.lock();
         let cache = caches.entry(id).or_insert_with_key(|(issuer, jwks_url)| {
             Arc::new(KeyCache::new(issuer.clone(), jwks_url.clone()))
         });

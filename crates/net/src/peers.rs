@@ -3,8 +3,10 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::peer::network;
 
@@ -36,7 +38,7 @@ pub(crate) struct Connection(Arc<Holdings>);
 impl Peers {
     /// Returns the holdings of the network of `address`.
     pub fn of(&self, address: IpAddr) -> Arc<Holdings> {
-        let mut networks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut networks = self.0.lock();
         if networks.holdings.len() >= networks.prune_at {
             networks
                 .holdings
@@ -94,7 +96,7 @@ mod tests {
         for n in 0..10_000_u32 {
             peers.of(IpAddr::V4((0x0b00_0000 + n).into()));
         }
-        assert!(peers.0.lock().unwrap().holdings.len() <= FIRST_PRUNE);
+        assert!(peers.0.lock().holdings.len() <= FIRST_PRUNE);
         assert!(peers.of([10, 0, 0, 1].into()).connect(1).is_none());
         drop(held);
     }

@@ -1,11 +1,11 @@
 //! Adapters as evaluations call them: from within, and without waiting on a core for the worker.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use kanat_mapping::{AdapterError, AdapterRef, Adapters};
 use kanat_model::adapter;
+use parking_lot::Mutex;
 
 use crate::failure::Kind;
 use crate::pool::{Asker, Pool, blocking};
@@ -94,10 +94,7 @@ impl<'a> Caller<'a> {
             state: Mutex::new((session, Vec::new())),
         };
         let value = blocking(|| evaluate(&calls));
-        let (session, reports) = calls
-            .state
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
+        let (session, reports) = calls.state.into_inner();
         self.left = Some(session.time_left());
         self.reports.extend(reports);
         value
@@ -126,7 +123,7 @@ impl Adapters for Calls<'_> {
             .adapter(adapter)
             .ok_or_else(|| AdapterError::missing(adapter))?;
         let begun = Instant::now();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let (session, reports) = &mut *state;
         let called = session.call(&adapter.script, input, self.context);
         let report = Report::of(adapter, reports);

@@ -5,9 +5,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::available_parallelism;
 
+use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
@@ -114,7 +115,7 @@ impl Pool {
         let key = asker.key.to_owned();
         loop {
             let turn = {
-                let mut state = self.0.lock();
+                let mut state = self.0.state.lock();
                 if state.turns.is_empty() && state.may_begin(&key, &self.0.options) {
                     state.begin(&key);
                     return Session::new(Permit {
@@ -157,14 +158,10 @@ pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
 }
 
 impl PoolCore {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Gives turns to waiting calls, as long as there are workers for them.
     fn hand_out(self: &Arc<Self>) {
         loop {
-            let next = self.lock().next(&self.options);
+            let next = self.state.lock().next(&self.options);
             let Some((key, Waiting { environment, turn })) = next else {
                 return;
             };
@@ -266,7 +263,7 @@ impl Permit {
     /// Takes the worker of the asker's environment that was used last, or starts one.
     pub fn process(&self) -> std::io::Result<Process> {
         let options = &self.shared.options;
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         if let Some(process) = state.take_idle(&self.environment) {
             return Ok(process);
         }
@@ -279,13 +276,13 @@ impl Permit {
 
     /// A worker that is of use to the next.
     pub fn give_back(&self, process: Process) {
-        self.shared.lock().idle.push(process);
+        self.shared.state.lock().idle.push(process);
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.shared.lock().end(&self.key);
+        self.shared.state.lock().end(&self.key);
         self.shared.hand_out();
     }
 }
@@ -380,7 +377,7 @@ mod tests {
         drop(impatient);
         drop(first);
         drop(ready!(patient).expect("its turn has come"));
-        assert!(pool.0.lock().keys.is_empty() && pool.0.lock().turns.is_empty());
+        assert!(pool.0.state.lock().keys.is_empty() && pool.0.state.lock().turns.is_empty());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Throttle of repeated log lines: one a minute, with the number of suppressed events.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// Time between two lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(60);
@@ -31,7 +32,7 @@ impl Throttle {
     }
 
     fn count_at(&self, now: Instant) -> Option<u64> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         state.suppressed = state.suppressed.saturating_add(1);
         if state
             .last_line

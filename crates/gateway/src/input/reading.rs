@@ -2,13 +2,14 @@
 //! problem with it.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use kanat_net::body::BoxError;
 use kanat_net::budget::{Budget, NoRoom, SharedReservation};
+use parking_lot::Mutex;
 use tonic::{Code, Status};
 
 use crate::error::Problem;
@@ -42,13 +43,13 @@ impl Reading {
             status if status.code() == Code::Cancelled => Status::aborted("the body broke off"),
             status => status,
         };
-        *self.lock() = Some(problem);
+        *self.refusal.lock() = Some(problem);
         status
     }
 
     /// Takes the problem with the request, if there is one.
     pub(crate) fn refusal(&self) -> Option<Problem> {
-        self.lock().take()
+        self.refusal.lock().take()
     }
 
     /// Holds `bytes` from now on.
@@ -63,10 +64,6 @@ impl Reading {
             reading: self.clone(),
             bytes: 0,
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Problem>> {
-        self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

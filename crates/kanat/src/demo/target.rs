@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use http::uri::PathAndQuery;
 use http::{Request, Response, StatusCode};
 use kanat_net::Inbound;
 use kanat_net::{Body, body, server};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -85,7 +86,7 @@ impl Target {
 
     /// Everything that came with this idempotency key, in order.
     pub fn received(&self, idempotency_key: &str) -> Vec<TargetRequest> {
-        let all = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.received.lock();
         all.iter()
             .filter(|request| request.idempotency_key == idempotency_key)
             .cloned()
@@ -94,7 +95,7 @@ impl Target {
 
     /// How many requests it took.
     pub fn taken(&self) -> usize {
-        let all = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.received.lock();
         all.iter().filter(|request| request.status < 300).count()
     }
 
@@ -119,7 +120,7 @@ async fn answer(
         .unwrap_or_default();
     let path = head.uri.path_and_query();
     let path = path.map_or(head.uri.path(), PathAndQuery::as_str);
-    let mut all = received.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = received.lock();
     let before = all
         .iter()
         .filter(|request| request.idempotency_key == key)

@@ -4,10 +4,10 @@
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use kanat_store::Store;
+use parking_lot::Mutex;
 
 use crate::exit::usage;
 
@@ -104,10 +104,7 @@ impl Folder {
     pub fn database(&self, name: &str) -> Result<PathBuf> {
         let path = self.path.join(name);
         let file = lock(&path, &self.path, ADVICE)?;
-        self.databases
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(file);
+        self.databases.lock().push(file);
         Ok(path)
     }
 }

@@ -4,10 +4,11 @@
 
 use std::cell::Cell;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::maintenance;
@@ -104,7 +105,7 @@ impl CheckpointHandle {
         if self.recovered_failures.get() == failures {
             return Ok(());
         }
-        let _lock = self.shared.lock();
+        let _lock = self.shared.checkpoint_lock.lock();
         maintenance::move_whole(writer).inspect_err(|error| self.failures.note(error))?;
         self.recovered_failures.set(failures);
         tracing::warn!(
@@ -115,7 +116,7 @@ impl CheckpointHandle {
 
     /// Moves the write-ahead log and empties its file, as far as readers let it.
     pub fn truncate(&self, writer: &Connection) -> rusqlite::Result<Effect> {
-        let _lock = self.shared.lock();
+        let _lock = self.shared.checkpoint_lock.lock();
         maintenance::truncate(writer)
     }
 
@@ -152,19 +153,11 @@ impl CheckpointHandle {
     }
 }
 
-impl SharedState {
-    fn lock(&self) -> MutexGuard<'_, ()> {
-        self.checkpoint_lock
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Checkpointer {
     /// Moves the log on each request, until the writer is gone.
     pub fn run(self) {
         while self.requests.recv().is_ok() {
-            let lock = self.shared.lock();
+            let lock = self.shared.checkpoint_lock.lock();
             checkpoint(&self.conn, &self.failures);
             drop(lock);
             self.shared.is_moved.store(true, Ordering::Release);

@@ -16,10 +16,11 @@
 //! that neither the disk nor the cores are idle. On a slow disk it is worthwhile to commit the
 //! messages of all callers together.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::operation::Work;
@@ -100,7 +101,7 @@ struct State {
 impl Inbox {
     /// Adds an operation. A closed inbox drops it, with its reply.
     pub fn push(&self, operation: Operation) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.is_closed {
             return;
         }
@@ -123,14 +124,14 @@ impl Inbox {
 
     /// Refuses all further operations.
     pub fn close(&self) {
-        self.lock().is_closed = true;
+        self.state.lock().is_closed = true;
         self.arrived.notify_one();
     }
 
     /// Moves all operations into `taken`, which is empty. Sleeps until there are some, and no
     /// longer than `idle_timeout`, if that is given.
     pub fn take(&self, taken: &mut Vec<Operation>, idle_timeout: Option<Duration>) -> Wakeup {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let called = Instant::now();
         state.group_ended = Some(called);
         state.expected_appends = state.last_appends + state.appends;
@@ -152,18 +153,12 @@ impl Inbox {
             };
             state.is_asleep = true;
             state.wakes_soon = limit.is_some_and(|limit| limit <= LINGER);
-            state = match limit {
-                None => self
-                    .arrived
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner),
+            match limit {
+                None => self.arrived.wait(&mut state),
                 Some(limit) => {
-                    self.arrived
-                        .wait_timeout(state, limit)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0
+                    self.arrived.wait_for(&mut state, limit);
                 }
-            };
+            }
             state.is_asleep = false;
         }
         if state.operations.is_empty() {
@@ -188,10 +183,6 @@ impl Inbox {
     /// Returns the bytes of all operations that are not answered yet.
     pub fn queued_bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

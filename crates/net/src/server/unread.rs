@@ -3,13 +3,14 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::rt::Executor;
 use hyper_util::rt::TokioExecutor;
+use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -112,7 +113,7 @@ impl Streams {
     /// over.
     pub fn begin(&self) -> Arc<Reading> {
         let reading = Arc::<Reading>::default();
-        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&reading));
+        *self.next.lock() = Some(Arc::clone(&reading));
         reading
     }
 }
@@ -122,11 +123,7 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, stream: F) {
-        let reading = self
-            .next
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let reading = self.next.lock().take();
         let Some(reading) = reading else {
             return TokioExecutor::new().execute(stream);
         };

@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -125,7 +126,7 @@ impl Flow {
 impl Flows {
     /// Returns the counters of a flow, shared by all its versions and names.
     pub fn flow(&self, id: &str, name: &str) -> Arc<Flow> {
-        let mut known = self.lock();
+        let mut known = self.inner.known.lock();
         let former = known.get(id);
         if let Some(flow) = former.filter(|flow| flow.name == name) {
             return Arc::clone(flow);
@@ -155,26 +156,23 @@ impl Flows {
 
     /// Returns the counters of a flow whose name is unknown.
     pub fn of(&self, id: &str) -> Arc<Flow> {
-        let known = self.lock().get(id).cloned();
+        let known = self.inner.known.lock().get(id).cloned();
         known.unwrap_or_else(|| self.flow(id, ""))
     }
 
     /// Returns the name of a flow, if it is known.
     pub fn name(&self, id: &str) -> Option<String> {
-        self.lock().get(id).map(|flow| flow.name.clone())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Flow>>> {
         self.inner
             .known
             .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+            .get(id)
+            .map(|flow| flow.name.clone())
     }
 }
 
 impl Collector for Flows {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
-        let mut flows: Vec<_> = self.lock().values().cloned().collect();
+        let mut flows: Vec<_> = self.inner.known.lock().values().cloned().collect();
         flows.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         let others = &self.inner.others;
         if others.polls.get().is_some() || others.counts.iter().any(|count| count.load(Relaxed) > 0)

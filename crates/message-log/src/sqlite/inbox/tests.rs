@@ -31,7 +31,7 @@ fn an_end_waits_only_while_messages_arrive() {
     let now = Instant::now();
     let inbox = Inbox::default();
     inbox.push(end(false));
-    let mut state = inbox.lock();
+    let mut state = inbox.state.lock();
     assert_eq!(state.sleep(now), Sleep::None);
     state.last_message = Some(now);
     assert_eq!(state.sleep(now), Sleep::Limited(LINGER));
@@ -43,11 +43,11 @@ fn no_other_operation_waits() {
     let now = Instant::now();
     let sleep_after = |operations: Vec<Operation>| {
         let inbox = Inbox::default();
-        inbox.lock().last_message = Some(now);
+        inbox.state.lock().last_message = Some(now);
         operations
             .into_iter()
             .for_each(|operation| inbox.push(operation));
-        inbox.lock().sleep(now)
+        inbox.state.lock().sleep(now)
     };
     assert_eq!(sleep_after(Vec::new()), Sleep::Unlimited);
     assert_eq!(sleep_after(vec![end(false)]), Sleep::Limited(LINGER));
@@ -149,7 +149,7 @@ fn counts_the_callers_of_the_last_group_and_those_that_arrived_meanwhile() {
     inbox.close();
     taken.clear();
     inbox.take(&mut taken, None);
-    assert_eq!(inbox.lock().expected_appends, 8);
+    assert_eq!(inbox.state.lock().expected_appends, 8);
 }
 
 #[test]
