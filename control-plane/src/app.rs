@@ -43,7 +43,7 @@ use crate::PublicUrl;
 use crate::push::Hub;
 use crate::tasks::Tasks;
 pub(crate) use call::resource;
-pub use call::{Call, Revised};
+pub use call::{Call, ResourceRevision};
 pub use change::{Change, ChangeResult};
 
 /// State that the use-cases share; clones share all of it.
@@ -192,7 +192,7 @@ impl IfMatch {
 }
 
 /// The tag of a resource as it is now, without quotes.
-pub fn etag(resource: &impl Revised) -> String {
+pub fn etag(resource: &impl ResourceRevision) -> String {
     resource.revision().to_string()
 }
 

@@ -33,13 +33,13 @@ pub trait ResourceId: AsRef<str> + From<String> + Sync {
 }
 
 /// A resource that says with each change which revision it is.
-pub trait Revised {
+pub trait ResourceRevision {
     fn revision(&self) -> u64;
 }
 
 /// Implements [`ResourceId`] for an id, by the function of the store that reads its resource, and
-/// the caller's field that the function is narrowed by. Implements [`Revised`] for the resource,
-/// where the field of its revision is given.
+/// the caller's field that the function is narrowed by. Implements [`ResourceRevision`] for the
+/// resource, where the field of its revision is given.
 macro_rules! resource {
     ($noun:literal, $id:ty, $row:ty, $get:path, $owner:ident $(, $revision:ident)?) => {
         impl $crate::app::call::ResourceId for $id {
@@ -55,7 +55,7 @@ macro_rules! resource {
             }
         }
 
-        $(impl $crate::app::call::Revised for $row {
+        $(impl $crate::app::call::ResourceRevision for $row {
             fn revision(&self) -> u64 {
                 self.$revision.into()
             }
@@ -101,7 +101,7 @@ impl Call {
 
     /// Returns the resource that this call changes, and whether this call has changed it before a
     /// crash kept it from being answered; otherwise it is at the revision that the caller means.
-    pub async fn target<I: ResourceId<Resource: Revised>>(
+    pub async fn target<I: ResourceId<Resource: ResourceRevision>>(
         &self,
         db: &mut Db,
         id: &I,
@@ -116,7 +116,7 @@ impl Call {
 
     /// Returns the resource that this call changes, at the revision that the caller means; `None`
     /// where this call has changed it before a crash kept it from being answered.
-    pub async fn fresh_target<I: ResourceId<Resource: Revised>>(
+    pub async fn fresh_target<I: ResourceId<Resource: ResourceRevision>>(
         &self,
         db: &mut Db,
         id: &I,

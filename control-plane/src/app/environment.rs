@@ -15,9 +15,9 @@ use kanat_store::{Db, Store, meta};
 use prost::Message;
 use url::Url;
 
-use crate::app::{App, Call, Change, ChangeResult, Revised, beyond_binding, change, name};
+use crate::app::{App, Call, Change, ChangeResult, ResourceRevision, beyond_binding, change, name};
 
-impl Revised for Environment {
+impl ResourceRevision for Environment {
     fn revision(&self) -> u64 {
         self.revision
     }

@@ -101,7 +101,7 @@ pub(crate) fn check(
     };
     let signed = || {
         let secrets = credentials.secrets();
-        secrets.map(|secrets| Signed {
+        secrets.map(|secrets| SignedRequest {
             inbound,
             secrets,
             tolerance,
@@ -131,14 +131,14 @@ fn tolerance(verify: &Verify) -> Duration {
 }
 
 /// A request that one of some secrets signed, or carries.
-struct Signed<'a> {
+struct SignedRequest<'a> {
     inbound: &'a Inbound<'a>,
     /// At least one.
     secrets: &'a [Secret<String>],
     tolerance: Duration,
 }
 
-impl Signed<'_> {
+impl SignedRequest<'_> {
     /// Checks the timestamp of the signature, see [`fresh`].
     fn fresh(&self, seconds: &str) -> Result<Duration, Refusal> {
         fresh(seconds, self.inbound.now, self.tolerance)

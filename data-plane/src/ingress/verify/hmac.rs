@@ -4,13 +4,13 @@ use ::hmac::EagerHash;
 use kanat_proto::plan::v1::Verify;
 
 use super::signature::{from_base64, from_hex};
-use super::{Refusal, Signed};
+use super::{Refusal, SignedRequest};
 
 const DEFAULT_HEADER: &str = "x-signature";
 
 pub(super) fn check<D: EagerHash>(
     verify: &Verify,
-    signed: &Signed<'_>,
+    signed: &SignedRequest<'_>,
 ) -> Result<Option<String>, Refusal> {
     let header = if verify.header.is_empty() {
         DEFAULT_HEADER

@@ -7,7 +7,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use kanat_model::Secret;
 use subtle::{Choice, ConstantTimeEq};
 
-use super::{Refusal, Signed};
+use super::{Refusal, SignedRequest};
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
@@ -42,7 +42,7 @@ pub(super) fn matches<'k, D: EagerHash>(
     }
 }
 
-impl Signed<'_> {
+impl SignedRequest<'_> {
     /// Checks that one of `signatures` is the digest of the concatenated `parts` under one of the
     /// secrets.
     pub(super) fn matches<D: EagerHash>(

@@ -4,9 +4,9 @@
 use serde::Deserialize;
 
 use super::signature::from_hex;
-use super::{Refusal, Signed, Verification};
+use super::{Refusal, SignedRequest, Verification};
 
-pub(super) fn check(signed: &Signed<'_>) -> Result<Verification, Refusal> {
+pub(super) fn check(signed: &SignedRequest<'_>) -> Result<Verification, Refusal> {
     let stamp = signed.inbound.header("x-slack-request-timestamp")?.trim();
     let text = signed.inbound.header("x-slack-signature")?.trim();
     let signature = from_hex(text.strip_prefix("v0=").ok_or(Refusal::Wrong)?)?;

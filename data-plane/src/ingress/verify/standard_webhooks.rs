@@ -4,9 +4,9 @@
 use kanat_flow::webhook_key;
 
 use super::signature::{from_base64, matches};
-use super::{Inbound, Refusal, Signed, Verification};
+use super::{Inbound, Refusal, SignedRequest, Verification};
 
-pub(super) fn check(signed: &Signed<'_>) -> Result<Verification, Refusal> {
+pub(super) fn check(signed: &SignedRequest<'_>) -> Result<Verification, Refusal> {
     let id = header(signed.inbound, "webhook-id", "svix-id")?;
     let stamp = header(signed.inbound, "webhook-timestamp", "svix-timestamp")?.trim();
     let text = header(signed.inbound, "webhook-signature", "svix-signature")?;

@@ -3,11 +3,11 @@
 use serde::Deserialize;
 
 use super::signature::from_hex;
-use super::{Refusal, Signed, Verification};
+use super::{Refusal, SignedRequest, Verification};
 
 const HEADER: &str = "stripe-signature";
 
-pub(super) fn check(signed: &Signed<'_>) -> Result<Verification, Refusal> {
+pub(super) fn check(signed: &SignedRequest<'_>) -> Result<Verification, Refusal> {
     let header = signed.inbound.header(HEADER)?;
     let mut stamp = None;
     let mut signatures = Vec::new();

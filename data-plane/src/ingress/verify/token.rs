@@ -4,11 +4,14 @@ use kanat_proto::plan::v1::Verify;
 use url::form_urlencoded;
 
 use super::signature::is_one_of;
-use super::{Inbound, Refusal, Signed};
+use super::{Inbound, Refusal, SignedRequest};
 
 pub(super) const DEFAULT_HEADER: &str = "x-webhook-token";
 
-pub(super) fn check(verify: &Verify, signed: &Signed<'_>) -> Result<Option<String>, Refusal> {
+pub(super) fn check(
+    verify: &Verify,
+    signed: &SignedRequest<'_>,
+) -> Result<Option<String>, Refusal> {
     let given = if verify.query.is_empty() {
         in_header(verify, signed.inbound)?
     } else {
