@@ -200,18 +200,7 @@ fn check_kind(text: &str) -> Result<Kind> {
 
 /// Code that runs and defines `transform`. Errors name line and column.
 async fn check_code(call: &Call, code: String) -> Result<String> {
-    if code.trim().is_empty() {
-        return Err(Error::field("code", "must not be empty"));
-    }
-    if code.len() > MAX_CODE_BYTES {
-        return Err(Error::field(
-            "code",
-            format!("has {} bytes; it may have {MAX_CODE_BYTES}", code.len()),
-        ));
-    }
-    if code.contains('\0') {
-        return Err(Error::field("code", "must not contain a NUL character"));
-    }
+    let code = name::check_code("code", code, MAX_CODE_BYTES)?;
     match call
         .app
         .adapters

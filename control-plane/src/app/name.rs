@@ -1,4 +1,4 @@
-//! Names and texts that people give to resources.
+//! Names, texts and code that people give to resources.
 
 use kanat_model::{Error, Result};
 
@@ -36,6 +36,20 @@ pub fn check_text(field: &str, text: String) -> Result<String> {
         return Err(Error::field(field, "must not contain a NUL character"));
     }
     Ok(text)
+}
+
+/// Code or an expression, as it is, of at most `max` bytes. Errors name `field`.
+pub fn check_code(field: &str, text: String, max: usize) -> Result<String> {
+    let fault = if text.trim().is_empty() {
+        "must not be empty".to_owned()
+    } else if text.len() > max {
+        format!("has {} bytes; it may have {max}", text.len())
+    } else if text.contains('\0') {
+        "must not contain a NUL character".to_owned()
+    } else {
+        return Ok(text);
+    };
+    Err(Error::field(field, fault))
 }
 
 #[cfg(test)]

@@ -111,7 +111,7 @@ async fn set(db: &mut Db, caller: &Caller, policy: &mut Policy, fields: Fields) 
         policy.severity = check_severity(&severity)?;
     }
     if let Some(expression) = fields.expression {
-        policy.expression = check_expression(expression)?;
+        policy.expression = name::check_code("expression", expression, MAX_EXPRESSION_BYTES)?;
     }
     if let Some(message) = fields.message {
         policy.message = name::check_text("message", message)?;
@@ -135,20 +135,4 @@ async fn set(db: &mut Db, caller: &Caller, policy: &mut Policy, fields: Fields) 
 fn check_severity(text: &str) -> Result<Severity> {
     Severity::parse(text)
         .ok_or_else(|| Error::field("severity", format!("{text:?} is no severity: deny or warn")))
-}
-
-fn check_expression(text: String) -> Result<String> {
-    let fault = if text.trim().is_empty() {
-        "must not be empty".to_owned()
-    } else if text.len() > MAX_EXPRESSION_BYTES {
-        format!(
-            "has {} bytes; it may have {MAX_EXPRESSION_BYTES}",
-            text.len()
-        )
-    } else if text.contains('\0') {
-        "must not contain a NUL character".to_owned()
-    } else {
-        return Ok(text);
-    };
-    Err(Error::field("expression", fault))
 }
