@@ -9,7 +9,6 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use kanat_message_log::{Filter, Message, NewMessage, Position, Tenant, key};
 use kanat_model::batch_job::Status;
@@ -20,7 +19,7 @@ use kanat_model::{Code, Error, Result, Timestamp, saturated};
 use kanat_proto::plan::v1::FlowPlan;
 use kanat_store::batch_job::record::{self, End, StartedRecord};
 use kanat_store::batch_job::{self, BatchJob};
-use kanat_store::flow;
+use kanat_store::{Db, flow};
 
 use crate::app::App;
 use crate::app::flow::{Start, append, deployed_plan, prepare};
@@ -92,13 +91,16 @@ fn moves(job: &BatchJob, started: &[StartedRecord]) -> bool {
     under_way == 0 || begins || started.iter().any(|record| record.message_id.is_none())
 }
 
-/// How the records ended whose messages have.
+/// Returns how the records ended whose messages have. Messages are read page by page, and no page
+/// is kept: their payloads would take as much memory as all records under way.
 async fn ends(app: &App, job: &BatchJob, started: &[StartedRecord]) -> Result<Vec<(i64, End)>> {
-    let ids: Vec<MessageId> = started
-        .iter()
-        .filter_map(|record| record.message_id.clone())
-        .collect();
-    if ids.is_empty() {
+    let mut waiting: HashMap<MessageId, Vec<i64>> = HashMap::new();
+    for record in started {
+        if let Some(id) = &record.message_id {
+            waiting.entry(id.clone()).or_default().push(record.position);
+        }
+    }
+    if waiting.is_empty() {
         return Ok(Vec::new());
     }
     let tenant = Tenant {
@@ -106,66 +108,53 @@ async fn ends(app: &App, job: &BatchJob, started: &[StartedRecord]) -> Result<Ve
         environment_id: job.environment_id.clone(),
     };
     let filter = Filter {
-        ids,
+        ids: waiting.keys().cloned().collect(),
         ..Filter::flow(tenant, job.flow_id.clone())
     };
-    let messages = messages(app, &filter).await?;
     let mut ended = Vec::new();
-    for record in started {
-        let Some(id) = &record.message_id else {
-            continue;
-        };
-        let message = messages.get(id);
-        let Some(end) = end(message) else { continue };
-        let end = match (end, message) {
-            (end @ End::Failed { .. }, Some(message))
-                if !is_own(app, job, record.position, message).await? =>
-            {
-                not_run(end, message)
-            }
-            (end, _) => end,
-        };
-        ended.push((record.position, end));
-    }
-    Ok(ended)
-}
-
-/// Reads the messages that the filter finds, page by page: a page ends before its payloads take too
-/// much memory. Payloads are kept of those alone that may be another record's.
-async fn messages(app: &App, filter: &Filter) -> Result<HashMap<MessageId, Message>> {
-    let mut messages = HashMap::new();
     let mut position = Position::Page(Page::new(Some(Page::MAX_LIMIT), None));
     loop {
-        let page = app.log.list(filter, position).await?;
-        for mut message in page.messages {
-            message.output = None;
-            if !matches!(
-                message.status,
-                message::Status::DeadLetter | message::Status::Discarded
-            ) {
-                message.payload = Bytes::new();
+        let page = app.log.list(&filter, position).await?;
+        let mut tx = app.store.read().await?;
+        for message in &page.messages {
+            let records = waiting.remove(&message.id).unwrap_or_default();
+            let Some(end) = end(message) else { continue };
+            for record in records {
+                ended.push((
+                    record,
+                    end_of_record(&mut tx, job, record, message, &end).await?,
+                ));
             }
-            messages.insert(message.id.clone(), message);
         }
-        let Some(cursor) = page.next else {
-            return Ok(messages);
-        };
+        let Some(cursor) = page.next else { break };
         position = Position::After {
             cursor,
             limit: Page::MAX_LIMIT,
         };
     }
+    for record in waiting.into_values().flatten() {
+        let gone = "the message is not kept any more";
+        ended.push((record, failed(ErrorKind::Configuration, gone)));
+    }
+    Ok(ended)
 }
 
-/// Returns whether the message was made of this record, and not of an earlier one of the same
-/// idempotency key.
-async fn is_own(app: &App, job: &BatchJob, position: i64, message: &Message) -> Result<bool> {
-    if message.batch_id.as_deref() != Some(job.id.as_str()) {
-        return Ok(false);
+/// Returns how the record ended, given the end of its message, which may have been made of an
+/// earlier record of the same idempotency key.
+async fn end_of_record(
+    tx: &mut Db,
+    job: &BatchJob,
+    position: i64,
+    message: &Message,
+    end: &End,
+) -> Result<End> {
+    let is_own = message.batch_id.as_deref() == Some(job.id.as_str());
+    if matches!(end, End::Failed { .. })
+        && !(is_own && record::payload(tx, &job.id, position).await?.as_bytes() == message.payload)
+    {
+        return Ok(not_run(end.clone(), message));
     }
-    let mut tx = app.store.read().await?;
-    let payload = record::payload(&mut tx, &job.id, position).await?;
-    Ok(payload.as_bytes() == message.payload)
+    Ok(end.clone())
 }
 
 /// Returns the end of a record that made no message, because its idempotency key came before with
@@ -189,15 +178,8 @@ fn not_run(end: End, first: &Message) -> End {
     }
 }
 
-/// Returns what a message that has ended says of its record; one that is gone was kept as long as
-/// messages are.
-fn end(message: Option<&Message>) -> Option<End> {
-    let Some(message) = message else {
-        return Some(failed(
-            ErrorKind::Configuration,
-            "the message is not kept any more",
-        ));
-    };
+/// Returns what a message that has ended says of its record.
+fn end(message: &Message) -> Option<End> {
     match message.status {
         message::Status::Received
         | message::Status::Processing
