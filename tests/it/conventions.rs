@@ -220,7 +220,10 @@ async fn queries_are_checked_like_bodies() {
         .expect_error(400, "INVALID_ARGUMENT");
     assert_eq!(
         unknown,
-        json!([{"field": "stauts", "message": "unknown query parameter"}])
+        json!([{
+            "field": "stauts",
+            "message": "unknown query parameter; did you mean \"status\"",
+        }])
     );
     let typed = app
         .api

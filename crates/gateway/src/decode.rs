@@ -72,8 +72,9 @@ impl Decoder<'_> {
                     && self
                         .read
                         .is_some_and(|read| field::find(read, &name).is_some());
-                if !is_read {
-                    self.fault(&here, "unknown field".to_owned());
+                if !is_read && self.faults.len() < MAX_FAULTS {
+                    let known: Vec<_> = descriptor.fields().collect();
+                    self.fault(&here, field::unknown("field", &name, &known));
                 }
                 continue;
             };

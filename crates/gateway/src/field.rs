@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use kanat_model::nearest::suggestion;
 use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor};
 
 /// Message that stands for JSON in place.
@@ -78,6 +79,17 @@ pub(crate) fn find(message: &MessageDescriptor, name: &str) -> Option<FieldDescr
 pub(crate) fn is_filter(field: &FieldDescriptor) -> bool {
     let mark = field.parent_pool().get_extension_by_name(FILTER);
     mark.is_some_and(|mark| field.options().has_extension(&mark))
+}
+
+/// Returns the message about a name that is none of the known fields. It has the known name that
+/// was probably meant, or all of them. `thing` is what such a field is to the caller.
+pub(crate) fn unknown(thing: &str, name: &str, known: &[FieldDescriptor]) -> String {
+    let names: Vec<_> = known.iter().map(FieldDescriptor::json_name).collect();
+    let meant = suggestion(name, names.iter().copied());
+    if names.is_empty() || !meant.is_empty() {
+        return format!("unknown {thing}{meant}");
+    }
+    format!("unknown {thing}; known: {}", names.join(", "))
 }
 
 /// Returns the path of a member: `a.b`, or `b` at the root.

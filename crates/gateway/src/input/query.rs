@@ -34,7 +34,9 @@ pub(super) fn read(
         let addressable = |f: &FieldDescriptor| f.kind().as_message().is_none() && may_be_given(f);
         let Some(field) = field::find(&input, &name).filter(addressable) else {
             if unknown == UnknownQuery::Refused {
-                faults.push(FieldError::new(name, "unknown query parameter"));
+                let known: Vec<_> = input.fields().filter(addressable).collect();
+                let message = field::unknown("query parameter", &name, &known);
+                faults.push(FieldError::new(name, message));
             }
             continue;
         };

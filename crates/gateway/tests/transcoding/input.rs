@@ -33,7 +33,7 @@ async fn names_what_is_unknown_or_of_a_wrong_type_by_its_path() {
     };
     assert_eq!(
         put(r#"{"entires":[]}"#).await.faults(400),
-        fault("entires", "unknown field")
+        fault("entires", "unknown field; did you mean \"entries\"")
     );
     let nested = put(r#"{"entries":[{"key":"a","value":"b"},{"key":1,"val":"c"},7]}"#).await;
     assert_eq!(
@@ -43,7 +43,10 @@ async fn names_what_is_unknown_or_of_a_wrong_type_by_its_path() {
                 "entries[1].key".to_owned(),
                 "expected a string, found a number".to_owned()
             ),
-            ("entries[1].val".to_owned(), "unknown field".to_owned()),
+            (
+                "entries[1].val".to_owned(),
+                "unknown field; known: key, value".to_owned()
+            ),
             (
                 "entries[2]".to_owned(),
                 "expected an object, found a number".to_owned()
@@ -205,7 +208,16 @@ async fn reads_queries_by_type_and_name() {
     });
     assert_eq!(listed, expect);
     for (query, field, message) in [
-        ("limt=1", "limt", "unknown query parameter"),
+        (
+            "limt=1",
+            "limt",
+            "unknown query parameter; did you mean \"limit\"",
+        ),
+        (
+            "size=1",
+            "size",
+            "unknown query parameter; known: search, limit, offset",
+        ),
         (
             "limit=x",
             "limit",
@@ -235,7 +247,7 @@ async fn reads_queries_by_type_and_name() {
 async fn fields_of_the_path_and_of_a_body_are_no_query_parameters() {
     assert_eq!(
         get("/api/v1/lookup-tables/lt_1?id=lt_2").await.faults(400),
-        fault("id", "unknown query parameter")
+        fault("id", "unknown query parameter; known: search, limit")
     );
     let answer = call("POST", &format!("{TABLES}?name=x"), &[], r#"{"name":"y"}"#).await;
     assert_eq!(answer.faults(400), fault("name", "unknown query parameter"));

@@ -58,7 +58,11 @@ async fn faults_of_an_item_are_reported_by_its_index() {
             "records",
             "expected a list, found an object",
         ),
-        (r#"{"records":[],"record":1}"#, "record", "unknown field"),
+        (
+            r#"{"records":[],"record":1}"#,
+            "record",
+            "unknown field; did you mean \"records\"",
+        ),
         (
             r#"{"flowId":1,"records":[{}]}"#,
             "flowId",
