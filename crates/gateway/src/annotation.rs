@@ -158,3 +158,6 @@ fn list(field: FieldDescriptor) -> Result<FieldDescriptor, String> {
         Err(format!("field {:?} is no list", field.name()))
     }
 }
+
+#[cfg(test)]
+mod tests;
