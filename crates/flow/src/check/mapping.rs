@@ -8,7 +8,7 @@ use super::expression::Place;
 use crate::definition::{Field, FieldValue};
 use crate::diagnostic::MAX_DIAGNOSTICS;
 use crate::fields::InstanceOf;
-use crate::yaml::{Text, Value};
+use crate::yaml::{Member, Text, Value};
 
 /// Keys of a list that is mapped item by item.
 pub(super) const EACH_KEYS: &[&str] = &["each", "where", "map"];
@@ -46,9 +46,25 @@ fn fields(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<(Vec<F
     let mut fields = Vec::new();
     let mut compiled = Vec::new();
     let mut good = true;
-    for (member, cursor) in members.iter() {
+    let mut rest = members.iter().peekable();
+    while let Some((member, cursor)) = rest.next() {
         if checker.is_full() {
             return None;
+        }
+        let mut open = open_parentheses(&cursor.node.value);
+        if open > 0 && rest.peek().is_some_and(has_no_value) {
+            checker.error(
+                &cursor,
+                "ends within parentheses: inside of { } YAML ends a value at a comma; put the \
+                 expression in quotes, or each field on a line of its own",
+            );
+            while open > 0
+                && let Some((part, _)) = rest.next_if(has_no_value)
+            {
+                open += open_parentheses_of(&part.name);
+            }
+            good = false;
+            continue;
         }
         match value(checker, &cursor, place) {
             Some((value, mapped)) => {
@@ -72,6 +88,34 @@ fn fields(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<(Vec<F
             None
         }
     }
+}
+
+/// Returns whether a field is a key alone, as a part of an expression after a comma is.
+fn has_no_value((_, cursor): &(&Member, Cursor)) -> bool {
+    matches!(cursor.node.value, Value::Null)
+}
+
+/// Returns how many parentheses a text opens and does not close; 0 for what is no text.
+fn open_parentheses(value: &Value) -> i64 {
+    match value {
+        Value::Text(Text { text, .. }) => open_parentheses_of(text),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::List(_)
+        | Value::Map(_)
+        | Value::Invalid => 0,
+    }
+}
+
+fn open_parentheses_of(text: &str) -> i64 {
+    text.bytes()
+        .map(|byte| match byte {
+            b'(' => 1,
+            b')' => -1,
+            _ => 0,
+        })
+        .sum()
 }
 
 fn value(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<(FieldValue, Compiled)> {
