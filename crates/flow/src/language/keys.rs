@@ -49,7 +49,8 @@ pub static KEYS: &[Key] = &[
             least: 1,
             most: 1_000_000_000,
         },
-        "Version of the format, always 1",
+        "Version that you give to the definition; nothing reads it, and versions that run are \
+         counted at deploys",
         "1",
     ),
     optional("description", Kind::Text, "What the flow is for"),
