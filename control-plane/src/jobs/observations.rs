@@ -54,7 +54,8 @@ async fn take_up(app: &App, seen: ObservedConnector) -> Result<(), Error> {
             failure if failures > 0 && !failure.is_empty() => format!(", the last: {failure}"),
             _ => String::new(),
         };
-        let reason = format!("{failures} of {calls} {}{last}", health::CALLS_FAILED);
+        let failed = health::CALLS_FAILED;
+        let reason = format!("{failures} of {calls} {failed} since the report before{last}");
         health::observe(
             &mut tx,
             &id,

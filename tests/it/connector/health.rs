@@ -65,7 +65,7 @@ async fn calls_of_flows_show_the_health_of_an_instance() {
     })
     .await;
     let expected = format!(
-        "5 of 5 calls of flows failed, the last: POST {}/in answered 503",
+        "5 of 5 calls of flows failed since the report before, the last: POST {}/in answered 503",
         target.url()
     );
     let reason = health["reason"].as_str().unwrap();

@@ -92,9 +92,9 @@ pub enum Command {
 const COLUMNS: &str = "NAME:name,ENTRY:catalogId,HEALTH:health.status,BASE URL:config.base_url,\
                        ID:id,DISPLAY NAME:displayName,LAST ERROR:lastError.message";
 const FIELDS: &str = "Name:name,Display name:displayName,Entry:catalogId,Health:health.status,\
-                      Failed at:lastError.at,Last error:lastError.message,\
-                      Authorization:authorization.status,Refused:authorization.error,Id:id,\
-                      Created:createdAt,Updated:updatedAt";
+                      Health since:health.since,Failed at:lastError.at,\
+                      Last error:lastError.message,Authorization:authorization.status,\
+                      Refused:authorization.error,Id:id,Created:createdAt,Updated:updatedAt";
 const ENDPOINTS: &str = "ENDPOINT:endpoint,SAMPLES:samples,FIRST SEEN:firstSeenAt,\
                          LAST SEEN:lastSeenAt";
 
