@@ -212,6 +212,65 @@ async fn steps_are_shown_and_not_called() {
     assert!(desk.received().is_empty() && mail.received().is_empty() && erp.received().is_empty());
 }
 
+const ASKING: &str = r"flow: asking
+version: 1
+source:
+  trigger: webhook
+steps:
+  - name: ask
+    action: http.get
+    connector: erp
+    params: { path: ask }
+  - name: tell
+    action: http.post
+    connector: erp
+    params: { path: tell }
+target:
+  connector: erp
+  endpoint: /in
+mapping:
+  id: source.id
+  subscribed: steps.ask.status == 200
+  told: coalesce(steps.tell.output.name, 'nobody')
+  both.asked: steps.ask.status
+  both.told: steps.tell.status
+";
+
+#[tokio::test]
+async fn a_field_that_reads_a_step_without_an_output_is_left_out_and_named() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let path = format!("/api/v1/flows/{}/test", app.api.flow(ASKING).await);
+    let tested = async |outputs: serde_json::Value| {
+        let given = json!({"sampleData": {"id": 1}, "stepOutputs": outputs});
+        let tested = app.api.post(&path, &given).await.expect(200);
+        assert_eq!(tested["errors"], json!([]), "{tested}");
+        let records = tested["trace"].as_array().unwrap().clone();
+        let mapped = records.into_iter().find(|entry| entry["stage"] == "mapped");
+        (tested["output"].clone(), mapped.unwrap())
+    };
+    let (output, mapped) = tested(json!({})).await;
+    assert_eq!(output, json!({"id": 1}));
+    assert_eq!(mapped["status"], "warning");
+    assert_eq!(
+        mapped["error"],
+        "left out: subscribed, told, both.asked, both.told: the outputs of steps \"ask\", \"tell\" \
+         are not known in a test: give stepOutputs"
+    );
+    let (output, mapped) = tested(json!({"ask": {}})).await;
+    let asked = json!({"id": 1, "subscribed": true, "both": {"asked": 200}});
+    assert_eq!(output, asked);
+    assert_eq!(
+        mapped["error"],
+        "left out: told, both.told: the output of step \"tell\" is not known in a test: give \
+         stepOutputs"
+    );
+    let (output, mapped) = tested(json!({"ask": {}, "tell": {"name": "Ann"}})).await;
+    assert_eq!(output["told"], "Ann");
+    assert_eq!(mapped["status"], "ok");
+}
+
 const CALLS: &str = r#"flow: calls
 version: 1
 source:

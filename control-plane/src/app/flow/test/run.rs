@@ -13,7 +13,7 @@ use kanat_engine::{
 use kanat_mapping::{Effort, json};
 use kanat_model::Timestamp;
 use kanat_model::message::Failure;
-use kanat_proto::plan::v1::{FlowPlan, Mapping};
+use kanat_proto::plan::v1::{Field, FlowPlan, Mapping};
 use kanat_script::apart;
 
 use super::TestResult;
@@ -355,12 +355,15 @@ impl Run<'_> {
                 return Err(self.refused_or_not_known(failure, begun));
             }
         };
-        if self.program.plan().mapping.is_some() {
-            match self.not_known_of(self.program.mapping_reads()) {
-                None => self.trace.mapped(begun),
-                Some(note) => self.note("mapped", "mapping", "warning", note),
+        let mapped = match self.not_known_of(self.program.mapping_reads()) {
+            Some(note) => self.map_known(note, begun).await?,
+            None => {
+                if self.program.plan().mapping.is_some() {
+                    self.trace.mapped(begun);
+                }
+                mapped
             }
-        }
+        };
         let adapted = self
             .evaluate(|program, _, resources| program.adapt_output(&mapped, resources))
             .await;
@@ -375,6 +378,29 @@ impl Run<'_> {
             }
             Err(failure) => Err(self.refused(failure, begun)),
         }
+    }
+
+    /// Maps the fields that do not read what is not known. The others would have values that no run
+    /// gives, such as that of a comparison with nothing. They are left out, and the record in the
+    /// trace names them before `note`.
+    async fn map_known(&mut self, note: String, begun: Instant) -> Result<Bytes, End> {
+        let program = self.program;
+        let plan = program.plan();
+        let fields = plan.mapping.iter().flat_map(|mapping| &mapping.fields);
+        let (known, left_out): (Vec<_>, Vec<_>) = fields.cloned().partition(|field| {
+            let single = of_fields(plan, vec![field.clone()]);
+            single.is_some_and(|single| self.not_known_of(single.mapping_reads()).is_none())
+        });
+        let left_out: Vec<_> = left_out.into_iter().map(|field| field.name).collect();
+        let note = format!("left out: {}: {note}", left_out.join(", "));
+        self.note("mapped", "mapping", "warning", note);
+        let Some(known) = of_fields(plan, known) else {
+            return Err(End::NotKnown);
+        };
+        let mapped = self
+            .evaluate(|_, input, resources| known.map(input, resources))
+            .await;
+        mapped.map_err(|failure| self.refused(failure, begun))
     }
 
     /// Evaluates each field of the mapping alone. Returns the failures beside the first one,
@@ -472,12 +498,18 @@ impl Run<'_> {
     /// Returns the message about those of these steps whose outputs are not given; none when all
     /// are.
     fn not_known_of(&self, reads: Vec<String>) -> Option<String> {
-        let step = reads
+        let steps: BTreeSet<_> = reads
             .into_iter()
-            .find(|step| self.not_known.contains(step))?;
-        Some(format!(
-            "the output of step {step:?} is not known in a test: give stepOutputs"
-        ))
+            .filter(|step| self.not_known.contains(step))
+            .map(|step| format!("{step:?}"))
+            .collect();
+        let names = steps.iter().map(String::as_str).collect::<Vec<_>>();
+        let what = match names.as_slice() {
+            [] => return None,
+            [step] => format!("the output of step {step} is"),
+            steps => format!("the outputs of steps {} are", steps.join(", ")),
+        };
+        Some(format!("{what} not known in a test: give stepOutputs"))
     }
 
     /// A failure of an expression that reads what is not known says nothing of a run.
@@ -505,17 +537,17 @@ impl Run<'_> {
 /// Compiles the mapping of a plan field by field.
 fn single_fields(plan: &FlowPlan) -> impl Iterator<Item = Program> {
     let fields = plan.mapping.iter().flat_map(|mapping| &mapping.fields);
-    let target = plan.target.clone();
-    fields.filter_map(move |field| {
-        let single = FlowPlan {
-            mapping: Some(Mapping {
-                fields: vec![field.clone()],
-            }),
-            target: target.clone(),
-            ..FlowPlan::default()
-        };
-        Program::compile(single).ok()
-    })
+    fields.filter_map(|field| of_fields(plan, vec![field.clone()]))
+}
+
+/// Compiles some fields of the mapping of a plan.
+fn of_fields(plan: &FlowPlan, fields: Vec<Field>) -> Option<Program> {
+    let part = FlowPlan {
+        mapping: Some(Mapping { fields }),
+        target: plan.target.clone(),
+        ..FlowPlan::default()
+    };
+    Program::compile(part).ok()
 }
 
 fn missing() -> String {

@@ -144,7 +144,7 @@ fn calls(answer: &Json) -> String {
     for error in answer.list("errors") {
         let _ = writeln!(out, "{}: {}", error.text("kind"), error.text("message"));
     }
-    if answer.text("matched") == "false" {
+    if answer.text("matched") == "false" && answer.list("errors").is_empty() {
         out.push_str("filtered: the flow's condition is false for this payload\n");
     }
     for entry in answer.list("trace") {
