@@ -30,7 +30,7 @@ pub use stream::{Follow, StreamItem, follow};
 #[derive(Debug, Clone)]
 pub struct Part {
     pub page: Page,
-    /// `nextCursor` of the page before; then the page's offset says nothing.
+    /// `nextCursor` of the page before; then the page has no offset.
     pub cursor: Option<String>,
 }
 

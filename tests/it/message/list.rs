@@ -115,6 +115,15 @@ async fn filters_by_status_time_and_text_newest_first() {
         .get(&format!("/api/v1/messages?flowId={flow}&cursor=later"))
         .await
         .expect_error(400, "INVALID_ARGUMENT");
+    let both = app
+        .api
+        .get(&format!(
+            "/api/v1/messages?flowId={flow}&cursor=later&offset=1"
+        ))
+        .await
+        .expect_error(400, "INVALID_ARGUMENT");
+    assert_eq!(both[0]["field"], "cursor");
+    assert_eq!(both[1]["field"], "offset");
     let page = app
         .api
         .get(&format!("/api/v1/messages?flowId={flow}&limit=1"))
