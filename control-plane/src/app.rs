@@ -10,6 +10,7 @@ pub mod change;
 pub mod connector;
 pub mod consumer_key;
 pub mod environment;
+mod faults;
 pub mod flow;
 mod formula;
 mod grace;

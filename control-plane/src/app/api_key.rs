@@ -7,6 +7,7 @@ use kanat_model::{Code, Error, Result, Secret, Timestamp};
 use kanat_store::api_key::{self, ApiKey};
 use kanat_store::environment;
 
+use crate::app::faults::both;
 use crate::app::{Call, Caller, beyond_binding, name};
 
 /// A key to be made.
@@ -24,16 +25,13 @@ pub struct NewApiKey {
 /// Makes a key; its text is nowhere else. Without it where this very call made the key before a
 /// crash.
 pub async fn create(call: &Call, new: NewApiKey) -> Result<(ApiKey, Option<Secret<String>>)> {
-    let name = name::check("name", &new.name)?;
-    let role = role(&call.caller, new.role.as_deref())?;
     let now = Timestamp::now();
-    let expires_at = match (
-        new.expires_at
-            .as_deref()
-            .map(|text| expiry(text, now))
-            .transpose()?,
-        call.caller.expires_at,
-    ) {
+    let wanted = new.expires_at.as_deref();
+    let wanted = wanted.map(|text| expiry(text, now)).transpose();
+    let role = role(&call.caller, new.role.as_deref());
+    let name = name::check("name", &new.name);
+    let ((name, role), wanted) = both(both(name, role), wanted)?;
+    let expires_at = match (wanted, call.caller.expires_at) {
         (Some(wanted), Some(end)) if wanted > end => return Err(beyond_expiry(end)),
         (wanted, end) => wanted.or(end),
     };

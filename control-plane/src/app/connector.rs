@@ -21,6 +21,7 @@ use kanat_store::connector_instance::{self, ConnectorInstance, Filter};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep};
 
+use crate::app::faults::both;
 use crate::app::{App, Call, Change, ChangeResult, name, resource, users};
 pub use test::{TestResult, test};
 
@@ -117,14 +118,14 @@ pub async fn create(call: &Call, new: NewInstance) -> Result<ChangeResult<Instan
             format!("the catalog has no entry {:?}{near}", new.catalog_id),
         )
     })?;
-    let name = name::check("name", &new.name)?;
+    let id = InstanceId::generate();
+    let config = checked(entry, &id, &new.name, &new.config);
+    let (name, config) = both(name::check("name", &new.name), config)?;
     let display_name = name::check_text(
         "displayName",
         new.display_name.unwrap_or_else(|| name.clone()),
     )?;
     let now = Timestamp::now();
-    let id = InstanceId::generate();
-    let config = checked(entry, &id, &name, &new.config)?;
     let instance = ConnectorInstance {
         account_id: call.caller.account_id.clone(),
         environment_id: call.caller.environment_id.clone(),

@@ -15,6 +15,7 @@ use kanat_store::Db;
 use kanat_store::consumer_key::{self, ConsumerKey};
 use kanat_store::published_api::PublishedApi;
 
+use crate::app::faults::both;
 use crate::app::{App, Call, Change, ChangeResult, FieldUpdate, grace};
 
 /// How much a key may be used; none is without limit.
@@ -59,8 +60,8 @@ pub async fn create(
 ) -> Result<ChangeResult<IssuedKey>> {
     let mut change = call.change().await?;
     let api = call.existing(&mut change, api).await?;
-    check_consumer(consumer).map_err(|why| Error::field("consumer", why))?;
-    check_limits(limits)?;
+    let label = check_consumer(consumer).map_err(|why| Error::field("consumer", why));
+    both(label, check_limits(limits))?;
     if let Some(made) = made_before(call, &mut change, &api).await? {
         return change.commit(made).await;
     }
@@ -314,16 +315,13 @@ async fn publish(change: &mut Change<'_>, api: &PublishedApi, key: &ConsumerKey)
 }
 
 fn check_limits(limits: Limits) -> Result<()> {
-    for (field, limit) in [
-        ("rateLimitPerSecond", limits.per_second),
-        ("dailyLimit", limits.daily),
-    ] {
-        if limit == Some(0) {
-            return Err(Error::field(
-                field,
-                "must be 1 at least; a key without it has no limit, and a suspended one no use",
-            ));
-        }
-    }
-    Ok(())
+    let check = |field: &str, limit: Option<u32>| match limit {
+        Some(0) => Err(Error::field(
+            field,
+            "must be 1 at least; a key without it has no limit, and a suspended one no use",
+        )),
+        Some(_) | None => Ok(()),
+    };
+    let rate = check("rateLimitPerSecond", limits.per_second);
+    both(rate, check("dailyLimit", limits.daily)).map(drop)
 }

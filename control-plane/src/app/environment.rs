@@ -15,6 +15,7 @@ use kanat_store::{Db, Store, meta};
 use prost::Message;
 use url::Url;
 
+use crate::app::faults::both;
 use crate::app::{App, Call, Change, ChangeResult, ResourceRevision, beyond_binding, change, name};
 
 impl ResourceRevision for Environment {
@@ -39,13 +40,15 @@ pub async fn create(
 ) -> Result<ChangeResult<Environment>> {
     call.caller.refuse_if_bound()?;
     let now = Timestamp::now();
+    let base_url = check_base_url(base_url.unwrap_or_default());
+    let (name, base_url) = both(check_name(name), base_url)?;
     let made = Environment {
         id: EnvironmentId::generate(),
         account_id: call.caller.account_id.clone(),
-        name: check_name(name)?,
+        name,
         is_default: false,
         generation: 0,
-        base_url: check_base_url(base_url.unwrap_or_default())?,
+        base_url,
         revision: 1,
         created_at: now,
         updated_at: now,

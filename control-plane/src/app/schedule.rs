@@ -15,6 +15,7 @@ use kanat_model::{Error, Result, Timestamp};
 use kanat_store::Tx;
 use kanat_store::schedule::{self, Schedule, run};
 
+use crate::app::faults::both;
 use crate::app::flow::{deployed_plan, start};
 use crate::app::timetable::{cron, next_run, parsed, zone};
 use crate::app::{App, Call, resource};
@@ -209,19 +210,4 @@ async fn details(app: &App, schedule: Schedule) -> Result<Details> {
         schedule: outcome::live_one(app, schedule).await?,
         next_runs,
     })
-}
-
-/// Returns both values, or the faults of one or of both.
-fn both<C, Z>(cron: Result<C>, zone: Result<Z>) -> Result<(C, Z)> {
-    match (cron, zone) {
-        (Ok(cron), Ok(zone)) => Ok((cron, zone)),
-        (Err(cron), Err(zone)) => {
-            let details = cron.details.into_iter().chain(zone.details).collect();
-            Err(Error::invalid(
-                format!("{}; {}", cron.message, zone.message),
-                details,
-            ))
-        }
-        (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error),
-    }
 }

@@ -113,6 +113,21 @@ async fn a_wrong_field_is_named() {
 }
 
 #[tokio::test]
+async fn all_wrong_fields_are_named_at_once() {
+    let app = TestApp::start().await;
+    let wrong = json!({ "name": "", "role": "nobody", "expiresAt": "tomorrow" });
+    let answer = app.api.post("/api/v1/api-keys", &wrong).await;
+    let details = answer.expect_error(400, "INVALID_ARGUMENT");
+    let fields: Vec<_> = details
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|detail| detail["field"].as_str().unwrap())
+        .collect();
+    assert_eq!(fields, ["name", "role", "expiresAt"]);
+}
+
+#[tokio::test]
 async fn a_key_makes_none_that_lasts_longer_than_itself() {
     let app = TestApp::start().await;
     let end = "2099-01-01T00:00:00.000Z";
