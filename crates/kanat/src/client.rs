@@ -58,6 +58,17 @@ impl Refusal {
 #[error("{0}")]
 pub struct BadInput(pub String);
 
+/// Returns the parameter of the page after this one, where `reached` items of the list are known;
+/// none after the last page.
+fn next_page(page: &Json, reached: usize) -> Option<(&'static str, String)> {
+    if page.has("pagination.nextCursor") {
+        return Some(("cursor", page.text("pagination.nextCursor")));
+    }
+    let total = page.text("pagination.total").parse::<usize>();
+    let has_more = !page.list("data").is_empty() && total.is_ok_and(|total| total > reached);
+    has_more.then(|| ("offset", reached.to_string()))
+}
+
 fn check_address(url: &str) -> Result<()> {
     if url.starts_with("http://") || url.starts_with("https://") {
         return Ok(());
@@ -131,6 +142,39 @@ impl Client {
     pub async fn get(&self, path: &str, query: &[(&str, String)]) -> Result<Json> {
         self.json(self.request(Method::GET, path).query(query))
             .await
+    }
+
+    /// Returns a part of the list at `path` as one page, also where its `limit` is more than the
+    /// service gives at once.
+    pub async fn page(&self, path: &str, query: &[(&'static str, String)]) -> Result<Json> {
+        let mut page = self.get(path, query).await?;
+        let number = |name: &str| {
+            let given = query.iter().find(|(parameter, _)| *parameter == name);
+            given.and_then(|(_, text)| text.parse::<usize>().ok())
+        };
+        let limit = number("limit").unwrap_or_default();
+        if limit <= MAX_PAGE {
+            return Ok(page);
+        }
+        let offset = number("offset").unwrap_or_default();
+        let mut items = page.list("data").to_vec();
+        while items.len() < limit
+            && let Some(next) = next_page(&page, offset + items.len())
+        {
+            let mut query = query.to_vec();
+            query.retain(|(name, _)| !["limit", "offset", "cursor"].contains(name));
+            query.extend([("limit", (limit - items.len()).to_string()), next]);
+            page = self.get(path, &query).await?;
+            items.extend_from_slice(page.list("data"));
+        }
+        let place = [("limit", limit), ("offset", offset)];
+        let place = place.map(|(name, number)| (name, Some(Json::Bare(number.to_string()))));
+        let pagination = page.at("pagination").cloned();
+        let pagination = pagination.map(|pagination| pagination.with(place));
+        Ok(page.with([
+            ("data", Some(Json::List(items))),
+            ("pagination", pagination),
+        ]))
     }
 
     /// Returns every item of the list at `path`, page after page.
@@ -387,6 +431,23 @@ fn advice_of_call(status: u16, _told: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_goes_on_after_its_page_by_cursor_or_offset() {
+        let next = |data: &str, pagination: &str| {
+            let page = format!(r#"{{"data":{data},"pagination":{pagination}}}"#);
+            next_page(&Json::parse(&page).unwrap(), 500)
+        };
+        let offset = ("offset", "500".to_owned());
+        assert_eq!(next("[1]", r#"{"total":501}"#), Some(offset));
+        assert_eq!(next("[1]", r#"{"total":500}"#), None);
+        assert_eq!(next("[]", r#"{"total":501}"#), None);
+        let cursor = ("cursor", "c".to_owned());
+        assert_eq!(
+            next("[]", r#"{"total":501,"nextCursor":"c"}"#),
+            Some(cursor)
+        );
+    }
 
     #[test]
     fn a_refusal_names_each_field_and_what_to_do() {

@@ -2,6 +2,7 @@
 
 use kanat_tests::cli::Cli;
 use kanat_tests::{FakeTarget, TestApp, until};
+use serde_json::json;
 
 #[tokio::test]
 async fn a_job_is_started_from_a_file_and_followed() {
@@ -110,4 +111,30 @@ async fn a_job_is_started_from_a_file_and_followed() {
             .expect()
             .contains("is started with 1 records")
     );
+}
+
+#[tokio::test]
+async fn a_list_that_is_longer_than_a_page_is_asked_for_page_by_page() {
+    let app = TestApp::start().await;
+    let flow = "flow: none\nversion: 1\nsource: {trigger: manual}\nwhen: source.no\n\
+                mapping: {no: source.no}\n";
+    app.api.deployed(flow).await;
+    let cli = Cli::of(&app);
+    cli.file("many.json", &json!(vec![json!({}); 501]).to_string());
+    cli.run(&["batch", "start", "none", "--data", "many.json", "--wait"])
+        .await
+        .expect();
+    let mut ids = std::collections::HashSet::new();
+    for (offset, expected) in [("0", 501), ("1", 500)] {
+        let list = ["message", "list", "none", "--limit", "1000", "-o", "json"];
+        let listed = cli
+            .run(&[&list[..], &["--offset", offset]].concat())
+            .await
+            .json();
+        let messages = listed["data"].as_array().unwrap();
+        assert_eq!(messages.len(), expected);
+        assert_eq!(listed["pagination"]["limit"], 1000);
+        ids.extend(messages.iter().map(|message| message["id"].to_string()));
+    }
+    assert_eq!(ids.len(), 501);
 }

@@ -2,7 +2,7 @@
 
 use kanat_tests::cli::Cli;
 use kanat_tests::target::{ok, status};
-use kanat_tests::{FakeTarget, TestApp};
+use kanat_tests::{FakeTarget, Rest, TestApp};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -155,6 +155,58 @@ async fn a_message_that_waits_is_discarded_before_it_is_replayed() {
     assert!(found.expect().contains(&id));
     let none = cli.run(&[&logs[..], &["no such text"]].concat()).await;
     assert_eq!(none.expect(), "none\n");
+}
+
+#[tokio::test]
+async fn messages_that_failed_for_their_callers_alone_are_counted_beside_those_that_failed() {
+    let app = TestApp::start().await;
+    let flow = "name: tax\nversion: 1\nsource: {trigger: api}\nmapping: {tax: source.tax}\n";
+    app.api.deployed(flow).await;
+    let api = json!({
+        "flowName": "tax", "path": "tax", "authType": "none",
+        "responseSchema": {"type": "object", "properties": {"tax": {"type": "number"}}},
+    });
+    app.api
+        .post("/api/v1/published-apis", &api)
+        .await
+        .expect(201);
+    let call = async |tax: serde_json::Value| {
+        let url = format!("{}/tax", app.base);
+        Rest::send(app.api.http().post(&url).json(&json!({ "tax": tax }))).await
+    };
+    call(json!(7)).await.expect(200);
+    let cli = Cli::of(&app);
+    let failed = ["logs", "tax", "--failed"];
+    assert_eq!(cli.run(&failed).await.stderr, "");
+    let unfit = call(json!("seven")).await.expect(502);
+    let id = unfit["messageId"].as_str().unwrap();
+    app.api.message_becomes(id, "delivered").await;
+    for command in [&failed[..], &["message", "list", "tax", "--failed"]] {
+        let none = cli.run(command).await;
+        assert_eq!(none.stdout, "none\n");
+        assert!(
+            none.stderr.contains("callers got 502: 1;")
+                && none
+                    .stderr
+                    .contains("`kanat logs tax --status delivered --search"),
+            "{}",
+            none.stderr
+        );
+    }
+    let list = [
+        "logs",
+        "tax",
+        "--status",
+        "delivered",
+        "--search",
+        "but the caller got 502",
+    ];
+    let found = cli.run(&list).await.expect();
+    assert_eq!(found.lines().count(), 1, "{found}");
+    assert!(
+        found.contains("delivered, but the caller got 502"),
+        "{found}"
+    );
 }
 
 #[tokio::test]

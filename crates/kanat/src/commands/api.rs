@@ -165,9 +165,8 @@ impl Command {
         match self {
             Self::Create(create) => create.run(session).await,
             Self::List { search, page } => {
-                let found = client
-                    .get(API.path, &page.with([("search", search)]))
-                    .await?;
+                let query = page.with([("search", search)]);
+                let found = client.page(API.path, &query).await?;
                 session.print_page(&found, COLUMNS)?;
                 if let Some(api) = found.list("data").first() {
                     reach::hint(session, api).await;

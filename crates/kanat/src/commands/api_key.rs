@@ -108,7 +108,7 @@ impl Command {
 
 /// Prints keys, for a person with the names of their environments.
 async fn list(session: &Session, page: &Page) -> Result<()> {
-    let mut keys = session.client.get(PATH, &page.with([])).await?;
+    let mut keys = session.client.page(PATH, &page.with([])).await?;
     let is_bound = keys.list("data").iter().any(|key| key.has("environmentId"));
     if session.format == Format::Table && is_bound {
         let environments = session.client.all(ENVIRONMENT.path, &[]).await;

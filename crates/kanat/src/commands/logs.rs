@@ -1,9 +1,9 @@
-//! `kanat logs`: messages of one flow or of all, one line for each, oldest first; with `--follow`
-//! as they change.
+//! `kanat logs`: messages of one flow or of all, one line for each, in order of arrival; with
+//! `--follow` as they change.
 
 use anyhow::Result;
 
-use super::message::{FAILED, OfFlow, listed};
+use super::message::{FAILED, OfFlow, hint_callers, listed};
 use super::{Query, Session, query, since};
 use crate::client::events::Messages;
 use crate::client::name::FLOW;
@@ -20,7 +20,8 @@ pub struct Logs {
     /// Only messages of this status.
     #[arg(long)]
     status: Option<String>,
-    /// Only messages that failed: dead letters, and those that are tried again.
+    /// Only messages that failed: dead letters, and those that are tried again. Messages that were
+    /// delivered although their callers got 502 are counted beside them.
     #[arg(long, conflicts_with = "status")]
     failed: bool,
     /// Only messages received since an instant (ISO 8601), or within a time such as `1h`, `30m` or
@@ -38,16 +39,16 @@ pub struct Logs {
 impl Logs {
     pub async fn run(self, session: &Session) -> Result<()> {
         let flow_id = self.of.id(session).await?;
-        let query = query([
+        let filter = query([
             ("flowId", Some(flow_id.clone())),
             ("status", self.status.clone()),
         ]);
         // Opened before the list is asked for, so that nothing falls between the two.
         let stream = match self.follow {
-            true => Some(Messages::open(&session.client, query.clone(), None).await?),
+            true => Some(Messages::open(&session.client, filter.clone(), None).await?),
             false => None,
         };
-        let (latest, has_older) = self.latest(session, query).await?;
+        let (latest, has_older) = self.latest(session, filter).await?;
         for message in latest.iter().rev() {
             self.print(session.format, message)?;
         }
@@ -56,6 +57,10 @@ impl Logs {
         }
         if self.of.name().is_some() {
             hint_poll(session, &flow_id).await?;
+        }
+        if self.failed {
+            let since = query([("since", self.since.clone())]);
+            hint_callers(session, &self.of, &flow_id, since).await?;
         }
         if has_older {
             session.hint(&format!(
@@ -70,7 +75,9 @@ impl Logs {
             tokio::select! {
                 message = stream.next() => {
                     let message = message?;
-                    if !self.failed || FAILED.contains(&message.text("status").as_str()) {
+                    // A message that was delivered has an error where its caller got no answer.
+                    let status = message.text("status");
+                    if !self.failed || FAILED.contains(&status.as_str()) || message.has("error") {
                         self.print(session.format, &message)?;
                     }
                 }
@@ -132,15 +139,13 @@ async fn hint_poll(session: &Session, flow_id: &str) -> Result<()> {
     Ok(())
 }
 
+/// Returns the line of a message. Its time is that of arrival, by which messages are in order; the
+/// duration tells when it ended.
 fn line(message: &Json, flow: Option<String>) -> String {
-    let at = match message.has("completedAt") {
-        true => "completedAt",
-        false => "receivedAt",
-    };
     let flow = flow.map(|name| format!("{name}  ")).unwrap_or_default();
     let mut line = format!(
         "{}  {:<11} {flow}{}",
-        message.text(at),
+        message.text("receivedAt"),
         message.text("status"),
         message.text("id")
     );
@@ -159,4 +164,20 @@ fn line(message: &Json, flow: Option<String>) -> String {
         line += &format!("  {}", message.text("error.message"));
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_begins_with_the_time_by_which_messages_are_in_order() {
+        let message = r#"{"id":"msg_1","status":"delivered","attempts":2,"durationMs":61000,
+            "receivedAt":"2026-01-31T12:00:00.000Z","completedAt":"2026-01-31T12:01:01.000Z"}"#;
+        let message = Json::parse(message).unwrap();
+        assert_eq!(
+            line(&message, None),
+            "2026-01-31T12:00:00.000Z  delivered   msg_1  2 attempts  61000 ms"
+        );
+    }
 }

@@ -8,9 +8,10 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::confirm::Consent;
+use super::hint::quoted;
 use super::{Page, Query, Session, query, since};
 use crate::client::name::{FLOW, segment};
-use crate::output::Json;
+use crate::output::{Format, Json};
 use bulk::{Selection, Verb};
 
 /// Commands for messages.
@@ -22,7 +23,8 @@ pub enum Command {
         of: OfFlow,
         #[command(flatten)]
         filter: Filter,
-        /// Only messages that failed: dead letters, and those that are tried again.
+        /// Only messages that failed: dead letters, and those that are tried again. Messages that
+        /// were delivered although their callers got 502 are counted beside them.
         #[arg(long, conflicts_with = "status")]
         failed: bool,
         /// Cursor of the next page, from the former list.
@@ -52,14 +54,54 @@ pub const FAILED: [&str; 2] = ["dead_letter", "retrying"];
 /// A page of messages. The service looks at a part of the log at a time: as long as a part has
 /// nothing, it is asked on.
 pub async fn listed(session: &Session, query: &Query) -> Result<Json> {
-    let mut answer = session.client.get("/messages", query).await?;
+    let mut answer = session.client.page("/messages", query).await?;
     while answer.list("data").is_empty() && answer.has("pagination.nextCursor") {
         let mut query = query.clone();
         query.retain(|(name, _)| !["cursor", "offset"].contains(name));
         query.push(("cursor", answer.text("pagination.nextCursor")));
-        answer = session.client.get("/messages", &query).await?;
+        answer = session.client.page("/messages", &query).await?;
     }
     Ok(answer)
+}
+
+/// Part of the error of a message that was delivered although its caller got no answer.
+const CALLER_FAILED: &str = "but the caller got 502";
+
+/// Tells a person how many messages were delivered although the caller of the published API got
+/// 502. They are not among those that failed, because trying them again would deliver them twice.
+pub async fn hint_callers(
+    session: &Session,
+    of: &OfFlow,
+    flow_id: &str,
+    time: Query,
+) -> Result<()> {
+    if session.format != Format::Table {
+        return Ok(());
+    }
+    // A list of several statuses reads a bounded part of the log, also of one flow.
+    let delivered = ["delivered", "discarded"].map(|status| ("status", status.to_owned()));
+    let query = query([
+        ("flowId", Some(flow_id.to_owned())),
+        ("search", Some(CALLER_FAILED.to_owned())),
+        ("limit", Some("1".to_owned())),
+    ]);
+    let query = [query, delivered.to_vec(), time].concat();
+    let answer = session.client.get("/messages", &query).await?;
+    let total = answer.text("pagination.total");
+    if total == "0" {
+        return Ok(());
+    }
+    let or_more = match answer.text("pagination.totalIsLeast").as_str() {
+        "true" => " or more",
+        _ => "",
+    };
+    let flow = of.name().map(|name| format!(" {}", quoted(name)));
+    let flow = flow.unwrap_or_default();
+    session.hint(&format!(
+        "messages that were delivered although their callers got 502: {total}{or_more}; `kanat \
+         logs{flow} --status delivered --search '{CALLER_FAILED}'` lists them"
+    ));
+    Ok(())
 }
 
 /// Messages of one flow, or of all.
@@ -113,8 +155,8 @@ impl Command {
                 cursor,
                 page,
             } => {
-                let flow_id = Some(of.id(session).await?);
-                let mut query = page.with([("flowId", flow_id), ("cursor", cursor)]);
+                let flow_id = of.id(session).await?;
+                let mut query = page.with([("flowId", Some(flow_id.clone())), ("cursor", cursor)]);
                 query.extend(filter.query());
                 if failed {
                     query.extend(FAILED.map(|status| ("status", status.to_owned())));
@@ -124,7 +166,10 @@ impl Command {
                 if let Some(more) = show::more(&answer) {
                     session.hint(&more);
                 }
-                Ok(())
+                match failed {
+                    true => hint_callers(session, &of, &flow_id, filter.time()).await,
+                    false => Ok(()),
+                }
             }
             Self::Show { message } => {
                 let path = format!("/messages/{}", segment(&message));
@@ -154,12 +199,16 @@ impl Command {
 
 impl Filter {
     fn query(&self) -> Query {
-        query([
+        let text = query([
             ("status", self.status.clone()),
-            ("since", self.since.clone()),
-            ("until", self.until.clone()),
             ("search", self.search.clone()),
-        ])
+        ]);
+        [text, self.time()].concat()
+    }
+
+    /// Returns the part about the time of receipt.
+    fn time(&self) -> Query {
+        query([("since", self.since.clone()), ("until", self.until.clone())])
     }
 }
 

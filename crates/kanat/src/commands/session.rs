@@ -69,7 +69,7 @@ impl Session {
 
     /// Prints a page of the list at `path`.
     pub async fn list(&self, path: &str, query: Query, columns: &str) -> Result<()> {
-        self.print_page(&self.client.get(path, &query).await?, columns)
+        self.print_page(&self.client.page(path, &query).await?, columns)
     }
 
     /// Prints a page of a list, and the command for the next page.
@@ -130,7 +130,7 @@ impl Session {
 /// The part of a list that is asked for.
 #[derive(clap::Args)]
 pub struct Page {
-    /// How many at most.
+    /// How many at most; more than 500 are asked for page by page.
     #[arg(long, default_value_t = 50)]
     limit: u32,
     /// How many to pass over.

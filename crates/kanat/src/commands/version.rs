@@ -17,7 +17,7 @@ use crate::output::Json;
 /// `v2`.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Add an active version; what is left out is as in the current one.
+    /// Add an active version to a published API; what is left out is as in the current one.
     Create {
         api: String,
         /// `v` and a number.
@@ -34,8 +34,8 @@ pub enum Command {
         #[command(flatten)]
         page: Page,
     },
-    /// Set the date on which a version may end; until then it serves, and its answers name the
-    /// date.
+    /// Set the date on which a version of a published API may end; until then it serves, and its
+    /// answers name the date.
     Deprecate {
         api: String,
         version: String,
@@ -43,7 +43,7 @@ pub enum Command {
         #[arg(long)]
         sunset: String,
     },
-    /// End a deprecated version.
+    /// End a deprecated version of a published API.
     Retire {
         api: String,
         version: String,
