@@ -70,6 +70,9 @@ pub struct Runnable {
 impl Runnable {
     /// Evaluates the flow's keys for a message with this payload and this `trigger` document.
     pub(crate) fn keys(&self, payload: &[u8], trigger: &[u8], now: Timestamp) -> Keys {
+        if !self.flow.program.has_keys() {
+            return Keys::default();
+        }
         apart::evaluate_now(&Effort::default(), |effort| {
             let input = Input {
                 payload,

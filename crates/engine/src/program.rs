@@ -95,6 +95,11 @@ impl Program {
         &self.parts
     }
 
+    /// Returns whether messages may have keys. Most flows have none, and need no evaluation then.
+    pub fn has_keys(&self) -> bool {
+        self.parts.ordering_key.is_some() || self.parts.idempotency_key.is_some()
+    }
+
     /// Returns the keys of a message before it is stored. An expression that fails gives no key
     /// here; the run reports the failure.
     pub fn keys(&self, input: &Input, resources: &dyn Resources) -> Keys {

@@ -6,13 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
-use kanat_engine::{Input, Mask};
-use kanat_mapping::Effort;
 use kanat_message_log::{Error, MessageLog, NewMessage, Placement, SeenRecord, key};
 use kanat_model::Timestamp;
 use kanat_model::id::MessageId;
 use kanat_model::message::Trigger;
-use kanat_script::apart;
 use sha2::{Digest, Sha256};
 
 use super::page;
@@ -140,18 +137,7 @@ impl Page<'_> {
             "{{\"headers\":{{}},\"query\":{{}},\"method\":\"{method}\",\"path_params\":{{}},\
              \"received_at\":\"{at}\"}}"
         );
-        let keys = apart::evaluate_now(&Effort::default(), |effort| {
-            let input = Input {
-                payload: &record,
-                trigger: request.as_bytes(),
-                steps: b"",
-                now: at,
-                mask: Mask::none(),
-                effort,
-            };
-            flow.program
-                .keys(&input, self.runnable.environment.as_ref())
-        });
+        let keys = self.runnable.keys(&record, request.as_bytes(), at);
         NewMessage {
             id: MessageId::generate(),
             account_id: flow.account_id.clone(),
