@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderValue, header};
 use kanat_catalog::Instance;
 use kanat_catalog::instance::SHORTEST_MASKED;
-use kanat_mapping::{Effort, Expression, Scope};
+use kanat_mapping::{Effort, Expression, Scope, json};
 use kanat_model::Timestamp;
 use kanat_model::message::Failure;
 use kanat_proto::plan::v1::FlowPlan;
@@ -203,7 +203,33 @@ impl Program {
         if !step.applies(&scope)? {
             return Ok(None);
         }
-        step.request(instance, &scope).map(Some)
+        step.request(instance, &scope)
+            .map(Some)
+            .map_err(|failure| self.with_param(step, failure))
+    }
+
+    /// Adds the template of the param that is at fault to a failure without an expression.
+    fn with_param(&self, step: &Step, failure: Failure) -> Failure {
+        if failure.expression.is_some() {
+            return failure;
+        }
+        let place = format!("{}.params.", step.place());
+        let field = failure.field.as_deref();
+        let param = field.and_then(|field| field.strip_prefix(&place));
+        let mut steps = self.plan.steps.iter();
+        let planned = steps.find(|planned| planned.name == step.name());
+        let value = planned
+            .zip(param)
+            .and_then(|(planned, param)| json::member(planned.params.trim(), param))
+            .filter(|value| value.starts_with('"'));
+        match value.map(json::decode) {
+            Some(template) if template.contains("{{") => Failure {
+                message: format!("{}, in `{template}`", failure.message),
+                expression: Some(template.into_owned()),
+                ..failure
+            },
+            Some(_) | None => failure,
+        }
     }
 
     /// Returns the body for the target; the payload when the flow has no mapping.

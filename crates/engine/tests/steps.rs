@@ -186,7 +186,20 @@ fn no_value_leads_to_another_endpoint_and_no_failure_shows_a_secret() {
     );
     let failure = price("/prices/{{ source.missing }}").unwrap_err();
     assert!(
-        failure.message.ends_with("a segment of the path is empty"),
+        failure
+            .message
+            .ends_with("a segment of the path is empty, in `/prices/{{ source.missing }}`"),
+        "{}",
+        failure.message
+    );
+    assert_eq!(
+        failure.expression.as_deref(),
+        Some("/prices/{{ source.missing }}")
+    );
+    let failure = ticket(r#"{"ticketId": "{{ source.missing }}"}"#).unwrap_err();
+    assert_eq!(
+        failure.expression.as_deref(),
+        Some("{{ source.missing }}"),
         "{}",
         failure.message
     );
