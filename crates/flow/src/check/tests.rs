@@ -139,6 +139,24 @@ fn letters_that_are_no_token_of_a_date_are_refused_in_new_definitions() {
 }
 
 #[test]
+fn an_expression_that_yaml_cuts_off_at_a_comma_is_one_fault() {
+    let yaml = "flow: f\nsource: {trigger: manual}\nmapping: { a: source.x | concat(' ', \
+                source.y, Z), b: if(source.q, 1, 2), c: source.z }\ntarget: {connector: erp, \
+                endpoint: /x}\n";
+    let told = "ends within parentheses: inside of { } YAML ends a value at a comma; put the \
+                expression in quotes, or each field on a line of its own";
+    assert_eq!(
+        faults(yaml),
+        [
+            format!("line 3, column 15, mapping.a: {told}"),
+            format!("line 3, column 55, mapping.b: {told}")
+        ]
+    );
+    let unclosed = yaml.replace("Z), b: if(source.q, 1, 2)", "Z: 1");
+    assert!(!faults(&unclosed).is_empty(), "it stays a fault");
+}
+
+#[test]
 fn names_every_fault_of_a_broken_definition_at_once() {
     insta::assert_snapshot!(faults(BROKEN).join("\n"));
 }
