@@ -1,8 +1,9 @@
-//! Bodies of flows, with the plan schema that they take.
+//! Bodies of flows and of published APIs, with the plan schema that they take.
 
 use kanat_proto::plan::v1::trigger::Kind;
-use kanat_proto::plan::v1::{FlowPlan, Head, Mapping, field};
-use prost::Message;
+use kanat_proto::plan::v1::{FlowPlan, Mapping, PublishedApi, field, response_mapping};
+
+use crate::{MIN_PLAN_SCHEMA, schema};
 
 /// The plan schema of flows that judge answers by `success_when`, which a build before it would all
 /// take for successes, of mappings that leave items of a list out, and of polls that count pages.
@@ -10,12 +11,22 @@ const SCHEMA: u32 = 3;
 
 /// Returns the body of a flow's plan, which says what it takes to run it.
 pub fn encode(plan: &FlowPlan) -> Vec<u8> {
-    let mut body = plan.encode_to_vec();
-    if judges_answers(plan) || filters_items(plan.mapping.as_ref()) || counts_pages(plan) {
-        let plan_schema = SCHEMA;
-        body.extend(Head { plan_schema }.encode_to_vec());
-    }
-    body
+    let is_newer =
+        judges_answers(plan) || filters_items(plan.mapping.as_ref()) || counts_pages(plan);
+    schema::encode(plan, if is_newer { SCHEMA } else { MIN_PLAN_SCHEMA })
+}
+
+/// Returns the body of a published API, which says what it takes to answer its calls.
+pub fn encode_api(api: &PublishedApi) -> Vec<u8> {
+    let mut responses = api
+        .versions
+        .iter()
+        .filter_map(|version| version.response_mapping.as_ref()?.body.as_ref());
+    let is_newer = responses.any(|body| match body {
+        response_mapping::Body::Mapping(mapping) => filters_items(Some(mapping)),
+        response_mapping::Body::Expression(_) | response_mapping::Body::Template(_) => false,
+    });
+    schema::encode(api, if is_newer { SCHEMA } else { MIN_PLAN_SCHEMA })
 }
 
 fn judges_answers(plan: &FlowPlan) -> bool {
@@ -48,10 +59,50 @@ fn counts_pages(plan: &FlowPlan) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use kanat_proto::plan::v1::{Each, Field, Pagination, Poll, Step, Target, Trigger};
+    use kanat_proto::plan::v1::{
+        ApiVersion, Each, Field, Pagination, Poll, ResponseMapping, Step, Target, Trigger,
+    };
+    use prost::Message;
 
     use super::*;
-    use crate::schema;
+
+    fn mapping_with(condition: &str) -> Mapping {
+        let each = Each {
+            list: "source.lines".to_owned(),
+            r#where: condition.to_owned(),
+            map: None,
+        };
+        let field = Field {
+            name: "lines".to_owned(),
+            value: Some(field::Value::Each(each)),
+        };
+        Mapping {
+            fields: vec![field],
+        }
+    }
+
+    #[test]
+    fn a_published_api_takes_the_schema_of_its_response_mappings() {
+        let answering = |condition: &str| {
+            let response_mapping = ResponseMapping {
+                body: Some(response_mapping::Body::Mapping(mapping_with(condition))),
+                ..ResponseMapping::default()
+            };
+            let answering = ApiVersion {
+                response_mapping: Some(response_mapping),
+                ..ApiVersion::default()
+            };
+            PublishedApi {
+                versions: vec![ApiVersion::default(), answering],
+                ..PublishedApi::default()
+            }
+        };
+        assert_eq!(schema::of(&encode_api(&answering(""))), 1);
+        let filtering = answering("item.qty > 0");
+        let body = encode_api(&filtering);
+        assert_eq!(schema::of(&body), SCHEMA);
+        assert_eq!(PublishedApi::decode(body.as_slice()), Ok(filtering));
+    }
 
     #[test]
     fn a_flow_takes_the_schema_of_what_it_has() {
@@ -83,19 +134,8 @@ mod tests {
             schema::of(&encode(&plan))
         };
         let mapped = |condition: &str| {
-            let each = Each {
-                list: "source.lines".to_owned(),
-                r#where: condition.to_owned(),
-                map: None,
-            };
-            let field = Field {
-                name: "lines".to_owned(),
-                value: Some(field::Value::Each(each)),
-            };
             let plan = FlowPlan {
-                mapping: Some(Mapping {
-                    fields: vec![field],
-                }),
+                mapping: Some(mapping_with(condition)),
                 ..FlowPlan::default()
             };
             schema::of(&encode(&plan))

@@ -5,11 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use kanat_proto::plan::v1::LookupTable;
 use kanat_proto::plan::v1::lookup_table::Entry;
-use kanat_proto::plan::v1::{Head, LookupTable};
-use prost::Message;
 
-use crate::Kind;
+use crate::{Kind, schema};
 
 /// Encoded bytes of the entries of a part when a table is split.
 const PART_BYTES: usize = 16 << 10;
@@ -113,14 +112,7 @@ const SCHEMA: u32 = 2;
 
 /// Returns the body of a head or of a part, which says the plan schema that it takes.
 pub fn encode(table: &LookupTable) -> Vec<u8> {
-    let mut body = table.encode_to_vec();
-    body.extend(
-        Head {
-            plan_schema: SCHEMA,
-        }
-        .encode_to_vec(),
-    );
-    body
+    schema::encode(table, SCHEMA)
 }
 
 /// Splits a table, whose entries are in the order of their keys, into its parts by their numbers.
@@ -142,6 +134,8 @@ pub fn split(table: LookupTable, parts: u32) -> Vec<LookupTable> {
 
 #[cfg(test)]
 mod tests {
+    use prost::Message;
+
     use super::*;
 
     fn table(entries: usize) -> LookupTable {

@@ -42,6 +42,15 @@ impl Schemas {
     }
 }
 
+/// Returns the body of a resource, which says the plan schema that it takes to run it.
+pub(crate) fn encode(resource: &impl Message, plan_schema: u32) -> Vec<u8> {
+    let mut body = resource.encode_to_vec();
+    if plan_schema > MIN_PLAN_SCHEMA {
+        body.extend(Head { plan_schema }.encode_to_vec());
+    }
+    body
+}
+
 /// Returns the plan schema that it takes to run the resource of this body.
 pub fn of(body: &[u8]) -> u32 {
     // A body that cannot be read is refused for that.

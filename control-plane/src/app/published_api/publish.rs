@@ -8,6 +8,7 @@ use kanat_model::published_api::{
 };
 use kanat_model::{Error, Result, Timestamp};
 use kanat_plan_stream::Kind;
+use kanat_plan_stream::flow::encode_api;
 use kanat_proto::plan::v1 as plan;
 use kanat_store::published_api::version::Version;
 use kanat_store::published_api::{PublishedApi, uses};
@@ -37,8 +38,10 @@ pub async fn api(change: &mut Change<'_>, api: PublishedApi) -> Result<ApiView> 
     }
     let used: Vec<String> = used.into_iter().collect();
     uses::replace(change, &seen.api.id, &used).await?;
-    let body = body(&seen.api, versions);
-    change.put(Kind::PublishedApi, &seen.api.id, &body).await?;
+    let body = encode_api(&body(&seen.api, versions));
+    change
+        .put_body(Kind::PublishedApi, &seen.api.id, &body)
+        .await?;
     Ok(seen)
 }
 
