@@ -58,21 +58,6 @@ fn read(yaml: &str, checker: Checker) -> Result<Definition, Vec<Diagnostic>> {
     }
 }
 
-/// Returns the keys that each map of a definition may have, by the path of the map.
-#[cfg(test)]
-pub(crate) fn known_keys() -> [(&'static str, &'static [&'static str]); 8] {
-    [
-        ("", flow::KEYS),
-        ("source", source::KEYS),
-        ("source.verify", verify::KEYS),
-        ("source.poll", poll::KEYS),
-        ("source.poll.pagination", poll::PAGINATION_KEYS),
-        ("steps[]", steps::KEYS),
-        ("target", target::KEYS),
-        ("mapping.*", mapping::EACH_KEYS),
-    ]
-}
-
 /// State that the parts of a check share.
 #[derive(Default)]
 struct Checker {

@@ -1,18 +1,18 @@
-//! The flow language as tables, for editors and for the JSON Schema: the keys of definitions, and
-//! what expressions are made of. Tests hold the tables to the compiler.
+//! The flow language as tables, for editors and for the JSON Schema: the keys of definitions, beside
+//! the tables of expressions. The compiler reads the same tables.
 
-mod functions;
 mod keys;
 mod schema;
-mod transforms;
 
-pub use functions::{FUNCTIONS, OPERATORS, ROOTS};
+pub use kanat_mapping::language::{
+    Example, FUNCTIONS, Function, OPERATORS, OperatorEntry, Parameter, RootEntry, roots, transforms,
+};
 pub use keys::KEYS;
 pub use schema::schema;
 
-/// Returns the transforms.
-pub fn transforms() -> impl Iterator<Item = &'static Function> {
-    transforms::VALUES.iter().chain(transforms::LISTS)
+/// Returns the names of the keys of the map at a path.
+pub(crate) fn names(path: &str) -> impl Iterator<Item = &'static str> {
+    schema::children(path).map(schema::name)
 }
 
 /// A key of definitions.
@@ -110,81 +110,6 @@ impl Kind {
             | Self::List
             | Self::Fields => &[],
         }
-    }
-}
-
-/// A transform, or a function of expressions.
-#[derive(Debug, Clone, Copy)]
-pub struct Function {
-    /// As it is written.
-    pub name: &'static str,
-    /// In their order.
-    pub arguments: &'static [Argument],
-    /// Sentence on its behaviour.
-    pub text: &'static str,
-    /// An expression with it.
-    pub example: Example,
-}
-
-/// Argument of a function.
-#[derive(Debug, Clone, Copy)]
-pub struct Argument {
-    /// Name for people.
-    pub name: &'static str,
-    /// `expression`, `value`, `text`, `word`, `number` or `pattern`.
-    pub kind: &'static str,
-    /// True if the argument may not be left out.
-    pub required: bool,
-    /// Sentence on its meaning.
-    pub text: &'static str,
-}
-
-/// An expression and its value.
-#[derive(Debug, Clone, Copy)]
-pub struct Example {
-    /// The expression.
-    pub expression: &'static str,
-    /// JSON of `source`; absent when the expression does not read it.
-    pub source: Option<&'static str>,
-    /// JSON of its value; absent where that changes, or depends on the environment.
-    pub value: Option<&'static str>,
-}
-
-/// Operator of expressions.
-#[derive(Debug, Clone, Copy)]
-pub struct Operator {
-    /// As it is written.
-    pub name: &'static str,
-    /// Sentence on its behaviour.
-    pub text: &'static str,
-    /// An expression with it.
-    pub example: &'static str,
-}
-
-/// Root of paths.
-#[derive(Debug, Clone, Copy)]
-pub struct RootEntry {
-    /// As it is written.
-    pub name: &'static str,
-    /// Sentence on what it leads to.
-    pub text: &'static str,
-    /// Part of a flow in which the root is known.
-    pub known_in: &'static str,
-}
-
-const fn argument(name: &'static str, kind: &'static str, text: &'static str) -> Argument {
-    Argument {
-        name,
-        kind,
-        required: true,
-        text,
-    }
-}
-
-const fn optional(name: &'static str, kind: &'static str, text: &'static str) -> Argument {
-    Argument {
-        required: false,
-        ..argument(name, kind, text)
     }
 }
 

@@ -19,7 +19,7 @@
 //!   Nothing recurses deeper than those bounds, nothing panics.
 //! - Errors never show what a connector is configured with, nor what the scope masks.
 //!
-//! To add a transform: a line in `transform/table.rs`, a variant and an arm in `transform.rs`, its
+//! To add a transform: an entry in `transform/table/`, a variant and an arm in `transform.rs`, its
 //! work in the file of its kind, and examples in `tests/language/`.
 
 mod effort;
@@ -29,6 +29,7 @@ mod evaluate;
 mod expression;
 pub use kanat_json as json;
 mod json_template;
+pub mod language;
 mod mapping;
 mod node;
 mod parse;
@@ -48,5 +49,4 @@ pub use mapping::{Conflict, FieldValue, Mapping};
 pub use references::{InstanceValue, ItemReference, Reference, References, Root, ValueForm};
 pub use scope::{AdapterError, AdapterRef, Adapters, Lookup, NoAdapters, NoTables, Scope, Tables};
 pub use template::{Escape, Template};
-pub use transform::names as transform_names;
 pub use value::{Text, Value};

@@ -13,7 +13,7 @@ use crate::node::{Call, Node};
 use crate::transform;
 use crate::{ParseError, References};
 
-pub(crate) use arguments::{Argument, ArgumentKind, Kind};
+pub(crate) use arguments::{Argument, ArgumentKind};
 pub(crate) use nearest::suggestion;
 
 /// Greatest length of an expression, in bytes.
@@ -140,7 +140,7 @@ impl<'t> Parser<'t> {
         if shape.is_none() {
             self.errors.push(transform::Shape::unknown(name, offset));
         }
-        let arguments = self.arguments(shape.map_or(&[], |shape| shape.arguments))?;
+        let arguments = self.arguments(shape.map_or(&[], |shape| shape.parameters))?;
         let Some(shape) = shape else {
             return Ok(None);
         };

@@ -2,6 +2,7 @@
 //! report the ones that do not exist.
 
 use crate::ParseError;
+use crate::language::RootEntry;
 
 /// Names that an expression, template or mapping uses, each as often as it occurs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -89,26 +90,76 @@ impl Root {
         Self::Trigger,
         Self::Steps,
         Self::Target,
+        Self::Response,
         Self::Instance,
         Self::Item,
         Self::Index,
         Self::State,
         Self::Env,
-        Self::Response,
     ];
 
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Source => "source",
-            Self::Trigger => "trigger",
-            Self::Steps => "steps",
-            Self::Target => "target",
-            Self::Instance => "instance",
-            Self::Item => "item",
-            Self::Index => "index",
-            Self::State => "state",
-            Self::Env => "env",
-            Self::Response => "response",
+        self.entry().name
+    }
+
+    /// Returns its entry in the table of the language.
+    pub(crate) fn entry(self) -> RootEntry {
+        let [name, text, known_in] = match self {
+            Self::Source => [
+                "source",
+                "Payload of the message",
+                "wherever a message runs",
+            ],
+            Self::Trigger => [
+                "trigger",
+                "Headers, query, method and path parameters that came with the payload",
+                "wherever a message runs",
+            ],
+            Self::Steps => [
+                "steps",
+                "Outputs and statuses of earlier steps, by their names",
+                "after the first step",
+            ],
+            Self::Target => [
+                "target",
+                "The target's answer under `response`",
+                "in response mappings",
+            ],
+            Self::Response => [
+                "response",
+                "Status, headers and body of an answer",
+                "in success_when and in response mappings",
+            ],
+            Self::Instance => [
+                "instance",
+                "Fields of the connector instance in whose place the expression stands",
+                "in templates of source, steps and target, and in the mapping",
+            ],
+            Self::Item => [
+                "item",
+                "Item of the innermost list; `outer.item` is that of the list around",
+                "in each, and in arguments of list transforms",
+            ],
+            Self::Index => [
+                "index",
+                "Place of the item in its list, from 0",
+                "in each, and in arguments of list transforms",
+            ],
+            Self::State => [
+                "state",
+                "Cursor and time of the last success of a poll",
+                "in source.poll",
+            ],
+            Self::Env => [
+                "env",
+                "Variables of the environment, by their names",
+                "wherever a message runs",
+            ],
+        };
+        RootEntry {
+            name,
+            text,
+            known_in,
         }
     }
 

@@ -17,6 +17,7 @@ mod text;
 mod xml;
 
 use crate::environment::Environment;
+use crate::language::Function;
 use crate::node::Node;
 use crate::value::Value;
 use crate::{EvaluationError, json};
@@ -27,9 +28,9 @@ pub(crate) use grow::{BoundedList, BoundedText, MAX_BYTES, too_large};
 pub(crate) use number::{arithmetic, negative};
 pub(crate) use shape::Shape;
 
-/// Returns the names of the transforms.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    table::SHAPES.iter().map(|shape| shape.name)
+/// Returns the transforms as the language's table has them.
+pub(crate) fn functions() -> impl Iterator<Item = Function> {
+    table::shapes().map(Shape::function)
 }
 
 /// A transform without those of its arguments that are expressions.

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use kanat_flow::language::{self, Argument, Example, Function, Key, Operator, RootEntry};
+use kanat_flow::language::{self, Example, Function, Key, OperatorEntry, Parameter, RootEntry};
 use kanat_model::Error;
 use kanat_proto::v1 as wire;
 use prost::Message;
@@ -53,10 +53,10 @@ pub fn language() -> wire::FlowLanguage {
     static LANGUAGE: LazyLock<wire::FlowLanguage> = LazyLock::new(|| {
         let shown = wire::FlowLanguage {
             keys: language::KEYS.iter().map(key).collect(),
-            transforms: language::transforms().map(function).collect(),
+            transforms: language::transforms().map(|of| function(&of)).collect(),
             functions: language::FUNCTIONS.iter().map(function).collect(),
             operators: language::OPERATORS.iter().map(operator).collect(),
-            roots: language::ROOTS.iter().map(root).collect(),
+            roots: language::roots().map(root).collect(),
             schema: Some(wire::Json {
                 text: language::schema(),
             }),
@@ -84,18 +84,18 @@ fn key(key: &Key) -> wire::LanguageKey {
 fn function(function: &Function) -> wire::LanguageFunction {
     wire::LanguageFunction {
         name: function.name.to_owned(),
-        arguments: function.arguments.iter().map(argument).collect(),
+        arguments: function.parameters.iter().map(argument).collect(),
         text: function.text.to_owned(),
         example: Some(example(&function.example)),
     }
 }
 
-fn argument(argument: &Argument) -> wire::LanguageArgument {
+fn argument(parameter: &Parameter) -> wire::LanguageArgument {
     wire::LanguageArgument {
-        name: argument.name.to_owned(),
-        r#type: argument.kind.to_owned(),
-        required: argument.required,
-        text: argument.text.to_owned(),
+        name: parameter.name.to_owned(),
+        r#type: parameter.kind.name().to_owned(),
+        required: parameter.required,
+        text: parameter.text.to_owned(),
     }
 }
 
@@ -110,7 +110,7 @@ fn example(example: &Example) -> wire::LanguageExample {
     }
 }
 
-fn operator(operator: &Operator) -> wire::LanguageOperator {
+fn operator(operator: &OperatorEntry) -> wire::LanguageOperator {
     wire::LanguageOperator {
         name: operator.name.to_owned(),
         text: operator.text.to_owned(),
@@ -118,7 +118,7 @@ fn operator(operator: &Operator) -> wire::LanguageOperator {
     }
 }
 
-fn root(root: &RootEntry) -> wire::LanguageRoot {
+fn root(root: RootEntry) -> wire::LanguageRoot {
     wire::LanguageRoot {
         name: root.name.to_owned(),
         text: root.text.to_owned(),

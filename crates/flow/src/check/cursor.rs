@@ -7,7 +7,7 @@ use super::Checker;
 use crate::diagnostic::{MAX_DIAGNOSTICS, Position};
 use crate::nearest;
 use crate::yaml::{Member, Node, Text, Value, locate, member_path};
-use crate::{definition::LocatedName, duration};
+use crate::{definition::LocatedName, duration, language};
 
 /// A node and the path that leads to it.
 #[derive(Debug, Clone)]
@@ -120,15 +120,12 @@ impl Checker {
         );
     }
 
-    /// A map whose keys are all among `known`.
-    pub(super) fn members<'n>(
-        &mut self,
-        cursor: &Cursor<'n>,
-        known: &[&str],
-    ) -> Option<Members<'n>> {
+    /// A map whose keys are all among those that the language has at `path`.
+    pub(super) fn members<'n>(&mut self, cursor: &Cursor<'n>, path: &str) -> Option<Members<'n>> {
         if self.is_full() {
             return None;
         }
+        let known: Vec<_> = language::names(path).collect();
         let members = self.any_members(cursor, &format!("a map with {}", known.join(", ")))?;
         let unknown = members
             .iter()

@@ -11,23 +11,6 @@ use crate::fields::InstanceOf;
 use crate::retry;
 use crate::yaml::Node;
 
-pub(super) const KEYS: &[&str] = &[
-    "flow",
-    "name",
-    "version",
-    "description",
-    "source",
-    "adapter",
-    "when",
-    "steps",
-    "target",
-    "mapping",
-    "ordering_key",
-    "idempotency_key",
-    "backlog_age",
-    "on_error",
-];
-
 /// The longest name of a flow in characters.
 const MAX_NAME_CHARACTERS: usize = 200;
 
@@ -41,7 +24,7 @@ pub(super) fn definition(checker: &mut Checker, tree: Node) -> Option<Definition
         node: &tree,
         path: String::new(),
     };
-    let members = checker.members(&cursor, KEYS)?;
+    let members = checker.members(&cursor, "")?;
     let name = name(checker, &members);
     let version = match members.get("version") {
         Some(cursor) => checker.whole(&cursor, 1, MAX_VERSION),
@@ -143,7 +126,7 @@ fn name(checker: &mut Checker, members: &Members) -> Option<String> {
 }
 
 fn on_error(checker: &mut Checker, cursor: &Cursor) -> Option<retry::Policy> {
-    let members = checker.members(cursor, &["retry", "then", "retry_on"])?;
+    let members = checker.members(cursor, "on_error")?;
     let policy = match members.get("retry") {
         Some(cursor) => checker
             .text(&cursor, "a text such as 3x exponential(30s)")

@@ -10,9 +10,6 @@ use crate::diagnostic::MAX_DIAGNOSTICS;
 use crate::fields::InstanceOf;
 use crate::yaml::{Member, Text, Value};
 
-/// Keys of a list that is mapped item by item.
-pub(super) const EACH_KEYS: &[&str] = &["each", "where", "map"];
-
 pub(super) fn mapping(
     checker: &mut Checker,
     cursor: &Cursor,
@@ -151,7 +148,7 @@ fn each(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<(FieldVa
         nested(checker, cursor, &members);
         return None;
     }
-    let members = checker.members(cursor, EACH_KEYS)?;
+    let members = checker.members(cursor, "mapping.*")?;
     let list = checker
         .required(&members, "each")
         .and_then(|cursor| checker.expression(&cursor, place));

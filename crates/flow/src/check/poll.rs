@@ -11,17 +11,7 @@ use super::target;
 use crate::definition::{Pagination, Poll, PollTiming, Schedule, Strategy};
 use crate::duration::quoted;
 use crate::fields::InstanceOf;
-
-pub(super) const KEYS: &[&str] = &[
-    "url",
-    "method",
-    "headers",
-    "params",
-    "records_path",
-    "pagination",
-    "record_id",
-    "interval",
-];
+use crate::language;
 
 /// Keys of a strategy beside `strategy` and `max_pages`.
 struct StrategyKeys {
@@ -58,23 +48,11 @@ const STRATEGIES: &[StrategyKeys] = &[
     },
 ];
 
+/// Path of the map of the pagination.
+const PAGINATION: &str = "source.poll.pagination";
+
 /// The largest number of a first page.
 const MAX_FIRST_PAGE: u32 = 1_000_000_000;
-
-pub(super) const PAGINATION_KEYS: &[&str] = &[
-    "strategy",
-    "max_pages",
-    "cursor_path",
-    "cursor_param",
-    "offset_param",
-    "page_size",
-    "total_path",
-    "token_path",
-    "token_param",
-    "page_param",
-    "first_page",
-    "page_size_param",
-];
 
 /// Names under which endpoints take the size of a page.
 const SIZE_PARAMS: &[&str] = &[
@@ -100,7 +78,7 @@ pub(super) fn poll(checker: &mut Checker, cursor: &Cursor, has_connector: bool) 
         calls: false,
         ..Place::new("source.poll")
     };
-    let members = checker.members(cursor, KEYS)?;
+    let members = checker.members(cursor, "source.poll")?;
     let url = checker
         .required(&members, "url")
         .and_then(|cursor| url(checker, &cursor, place));
@@ -252,7 +230,7 @@ fn path(checker: &mut Checker, cursor: &Cursor) -> Option<String> {
 }
 
 fn pagination(checker: &mut Checker, cursor: &Cursor) -> Option<Pagination> {
-    let members = checker.members(cursor, PAGINATION_KEYS)?;
+    let members = checker.members(cursor, PAGINATION)?;
     let names: Vec<&str> = STRATEGIES.iter().map(|keys| keys.strategy).collect();
     let strategy = checker
         .required(&members, "strategy")
@@ -321,8 +299,10 @@ fn fit(checker: &mut Checker, members: &Members, strategy: &str) {
     let Some(keys) = STRATEGIES.iter().find(|keys| keys.strategy == strategy) else {
         return;
     };
-    for key in PAGINATION_KEYS[2..].iter().filter(|key| {
-        !keys.required.contains(key) && !keys.optional.contains(key) && members.has(key)
+    let of_all = ["strategy", "max_pages"];
+    for key in language::names(PAGINATION).filter(|key| {
+        let of_strategy = [&of_all[..], keys.required, keys.optional].concat();
+        !of_strategy.contains(key) && members.has(key)
     }) {
         let (at, path) = members.key(key);
         checker.report(

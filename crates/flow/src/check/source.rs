@@ -6,18 +6,10 @@ use super::{poll, verify};
 use crate::definition::{Schedule, Source, Trigger};
 use crate::schedule::{self, CronExpression};
 
-pub(super) const KEYS: &[&str] = &[
-    "connector",
-    "trigger",
-    "verify",
-    "schedule",
-    "timezone",
-    "poll",
-];
 const TRIGGERS: &[&str] = &["webhook", "schedule", "poll", "manual", "api"];
 
 pub(super) fn source(checker: &mut Checker, cursor: &Cursor) -> Option<Source> {
-    let members = checker.members(cursor, KEYS)?;
+    let members = checker.members(cursor, "source")?;
     let connector = optional(members.get("connector"), |cursor| {
         checker.named(cursor, "a text, the name of a connector instance")
     });

@@ -10,16 +10,6 @@ use crate::duration::quoted;
 use crate::fields::InstanceOf;
 use crate::yaml::{Member, Node, Value, member_path};
 
-pub(super) const KEYS: &[&str] = &[
-    "name",
-    "action",
-    "connector",
-    "params",
-    "on_failure",
-    "when",
-    "success_when",
-];
-
 /// The most steps of a flow.
 const MAX_STEPS: usize = 100;
 
@@ -68,7 +58,7 @@ fn step(checker: &mut Checker, cursor: &Cursor, index: usize) -> Option<Step> {
         instance: Some(InstanceOf::Step(index)),
         ..Place::new(name)
     };
-    let members = checker.members(cursor, KEYS)?;
+    let members = checker.members(cursor, "steps[]")?;
     let name = checker
         .required(&members, "name")
         .and_then(|cursor| name(checker, &cursor, index));

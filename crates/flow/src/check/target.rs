@@ -15,14 +15,6 @@ use crate::fields::InstanceOf;
 use crate::nearest;
 use crate::yaml::{Text, Value};
 
-pub(super) const KEYS: &[&str] = &[
-    "connector",
-    "endpoint",
-    "method",
-    "headers",
-    "timeout",
-    "success_when",
-];
 const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -37,7 +29,7 @@ pub(super) fn target(checker: &mut Checker, cursor: &Cursor) -> Option<Target> {
         instance: Some(InstanceOf::Target),
         ..Place::new(name)
     };
-    let members = checker.members(cursor, KEYS)?;
+    let members = checker.members(cursor, "target")?;
     let connector = checker
         .required(&members, "connector")
         .and_then(|cursor| checker.named(&cursor, "a text, the name of a connector instance"));

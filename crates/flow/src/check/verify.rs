@@ -10,6 +10,7 @@ use super::cursor::{Cursor, Members, optional};
 use super::expression::{Place, Secrets};
 use crate::definition::Verify;
 use crate::fields::InstanceOf;
+use crate::language;
 use crate::webhook_key::{PREFIX, webhook_key};
 use crate::yaml::Value;
 
@@ -28,19 +29,6 @@ const SCHEMES: &[(&str, &[&str])] = &[
     ("basic", &["username", "password"]),
 ];
 
-pub(super) const KEYS: &[&str] = &[
-    "scheme",
-    "secret",
-    "header",
-    "query",
-    "prefix",
-    "encoding",
-    "verify_token",
-    "username",
-    "password",
-    "tolerance",
-];
-
 const DEFAULT_TOLERANCE: Duration = Duration::from_secs(300);
 
 pub(super) fn verify(
@@ -54,7 +42,7 @@ pub(super) fn verify(
         secrets: Secrets::Whole,
         ..Place::new("source.verify")
     };
-    let members = checker.members(cursor, KEYS)?;
+    let members = checker.members(cursor, "source.verify")?;
     let names: Vec<&str> = SCHEMES.iter().map(|(name, _)| *name).collect();
     let scheme = checker
         .required(&members, "scheme")
@@ -118,9 +106,8 @@ pub(super) fn verify(
 
 /// Checks that the keys are those of the scheme.
 fn fit(checker: &mut Checker, members: &Members, scheme: &str, keys: &[&str]) {
-    for key in KEYS
-        .iter()
-        .filter(|key| **key != "scheme" && !keys.contains(key) && members.has(key))
+    for key in language::names("source.verify")
+        .filter(|key| *key != "scheme" && !keys.contains(key) && members.has(key))
     {
         let (at, path) = members.key(key);
         let message = format!(

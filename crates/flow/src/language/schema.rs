@@ -58,7 +58,8 @@ pub(super) fn children(path: &str) -> impl Iterator<Item = &'static Key> {
     })
 }
 
-fn name(key: &Key) -> &'static str {
+/// Returns the last part of its path.
+pub(super) fn name(key: &Key) -> &'static str {
     key.path.rsplit('.').next().unwrap_or(key.path)
 }
 

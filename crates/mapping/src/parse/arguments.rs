@@ -3,27 +3,10 @@
 
 use super::{MAX_LENGTH, ParseResult, Parser};
 use crate::ParseError;
+use crate::language::{Parameter, ParameterKind};
 use crate::node::{Literal, Node};
 use crate::path::Path;
 use crate::references::{Root, ValueForm};
-
-/// Kind of an argument, which decides how it is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Name, unit or number: a literal or a bare word.
-    Word,
-    /// Text, as a literal or a bare word.
-    Text,
-    /// Regular expression in quotes.
-    Pattern,
-    /// Literal, path or bare word; an expression where it is none of these.
-    Operand,
-    Expression,
-    /// Expression whose values of the instance make a signature.
-    SigningKey,
-    /// Expression that is evaluated for each element of the list.
-    Element,
-}
 
 #[derive(Debug, Clone)]
 pub(crate) struct Argument {
@@ -51,9 +34,9 @@ impl Argument {
 }
 
 impl Parser<'_> {
-    /// Parses the arguments in parentheses, if there are any. The last kind is that of all others,
+    /// Parses the arguments in parentheses, if there are any. The last parameter takes all others,
     /// too.
-    pub(super) fn arguments(&mut self, kinds: &[Kind]) -> ParseResult<Vec<Argument>> {
+    pub(super) fn arguments(&mut self, parameters: &[Parameter]) -> ParseResult<Vec<Argument>> {
         let mut arguments = Vec::new();
         if !self.rest().starts_with('(') {
             return Ok(arguments);
@@ -64,8 +47,9 @@ impl Parser<'_> {
             return Ok(arguments);
         }
         loop {
-            let kind = kinds.get(arguments.len()).or(kinds.last());
-            let argument = self.argument(kind.copied().unwrap_or(Kind::Operand))?;
+            let parameter = parameters.get(arguments.len()).or(parameters.last());
+            let kind = parameter.map_or(ParameterKind::Operand, |parameter| parameter.kind);
+            let argument = self.argument(kind)?;
             let rest = self.rest();
             if !rest.starts_with([',', ')']) {
                 return Err(match argument.kind {
@@ -83,26 +67,26 @@ impl Parser<'_> {
         }
     }
 
-    fn argument(&mut self, kind: Kind) -> ParseResult<Argument> {
+    fn argument(&mut self, kind: ParameterKind) -> ParseResult<Argument> {
         self.skip_whitespace();
         let offset = self.position;
         let kind = match kind {
-            Kind::Word => self.word_or_literal()?,
-            Kind::Text => {
+            ParameterKind::Word | ParameterKind::Number => self.word_or_literal()?,
+            ParameterKind::Text => {
                 let text = self.word_or_literal()?;
                 if let ArgumentKind::Word(word) = &text {
                     self.warn_of_text(word, offset, "this argument is a text wherever it stands");
                 }
                 text
             }
-            Kind::Pattern => ArgumentKind::Literal(Literal::String(self.pattern()?)),
-            Kind::Operand => ArgumentKind::Expression(match self.former_operand() {
+            ParameterKind::Pattern => ArgumentKind::Literal(Literal::String(self.pattern()?)),
+            ParameterKind::Operand => ArgumentKind::Expression(match self.former_operand() {
                 Some(operand) => operand,
                 None => self.nested()?,
             }),
-            Kind::Expression => ArgumentKind::Expression(self.nested()?),
-            Kind::SigningKey => ArgumentKind::Expression(self.signing_key()?),
-            Kind::Element => {
+            ParameterKind::Expression => ArgumentKind::Expression(self.nested()?),
+            ParameterKind::SigningKey => ArgumentKind::Expression(self.signing_key()?),
+            ParameterKind::Element => {
                 self.lists += 1;
                 let node = self.nested()?;
                 self.lists -= 1;

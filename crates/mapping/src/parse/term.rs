@@ -2,16 +2,11 @@
 
 use super::{ParseResult, Parser, token};
 use crate::ParseError;
+use crate::language::{COALESCE, Function, IF};
 use crate::node::{Branches, Literal, Node};
 
 /// Greatest number of elements that a list in an expression has as it is written.
 const MAX_LIST: usize = 1_000;
-/// Greatest number of arguments of `coalesce`.
-const MAX_COALESCED: usize = 100;
-
-const IF: &str = "if(condition, then, otherwise)";
-const COALESCE: &str = "coalesce(value, ...)";
-
 impl Parser<'_> {
     pub(super) fn term(&mut self) -> ParseResult<Node> {
         self.skip_whitespace();
@@ -66,9 +61,9 @@ impl Parser<'_> {
             "now" => self.call_without_arguments("now", Node::Now),
             "uuid" => self.call_without_arguments("uuid", Node::Uuid),
             "if" => {
-                let nodes = self.called_with(offset, IF)?;
+                let nodes = self.called_with(offset, &IF)?;
                 let [condition, then, otherwise] = <[Node; 3]>::try_from(nodes)
-                    .map_err(|nodes| wrong_count(offset, nodes.len(), IF))?;
+                    .map_err(|_| ParseError::new(offset, IF.usage()))?;
                 self.members(Node::If(Box::new(Branches {
                     condition,
                     then,
@@ -76,10 +71,7 @@ impl Parser<'_> {
                 })))
             }
             "coalesce" => {
-                let nodes = self.called_with(offset, COALESCE)?;
-                if !(1..=MAX_COALESCED).contains(&nodes.len()) {
-                    return Err(wrong_count(offset, nodes.len(), COALESCE));
-                }
+                let nodes = self.called_with(offset, &COALESCE)?;
                 self.members(Node::Coalesce(nodes))
             }
             _ => Ok(Node::Path(self.path(word, offset)?)),
@@ -106,16 +98,19 @@ impl Parser<'_> {
         Ok(node)
     }
 
-    /// Parses the expressions in the parentheses after a word.
-    fn called_with(&mut self, offset: usize, usage: &str) -> ParseResult<Vec<Node>> {
+    /// Parses the arguments of a function whose name stands at `offset`.
+    fn called_with(&mut self, offset: usize, function: &Function) -> ParseResult<Vec<Node>> {
         if !self.rest().starts_with('(') {
-            return Err(self.unexpected(&format!("`(`, as in `{usage}`")));
+            return Err(self.unexpected(&format!("`(`, as in `{}`", function.usage())));
         }
         self.position += 1;
-        if self.rest().starts_with(')') {
-            return Err(wrong_count(offset, 0, usage));
-        }
-        self.separated(')')
+        let nodes = if self.rest().starts_with(')') {
+            Vec::new()
+        } else {
+            self.separated(')')?
+        };
+        function.check_count(nodes.len(), offset)?;
+        Ok(nodes)
     }
 
     /// Parses expressions with commas between them, and the sign at their end.
@@ -133,12 +128,4 @@ impl Parser<'_> {
             }
         }
     }
-}
-
-fn wrong_count(offset: usize, found: usize, usage: &str) -> ParseError {
-    let plural = if found == 1 { "" } else { "s" };
-    ParseError::new(
-        offset,
-        format!("found {found} argument{plural}, expected `{usage}`"),
-    )
 }

@@ -1,26 +1,23 @@
-//! The shape of a transform: its name, its arguments, and how it is built from them.
+//! The shape of a transform: its name, its parameters, and how it is built from arguments.
 
 use super::{Transform, table};
 use crate::ParseError;
+use crate::language::{Example, Function, Parameter};
 use crate::node::{Call, Literal, Node};
-use crate::parse::{Argument, ArgumentKind, Kind, suggestion};
+use crate::parse::{Argument, ArgumentKind, suggestion};
 use crate::references::{Reference, References};
 
-/// Name of a transform and what it takes.
+/// Transform in the table, with the function that builds it.
 pub(crate) struct Shape {
     pub name: &'static str,
-    /// Spelling, as errors show it.
-    usage: &'static str,
-    /// Fewest and most arguments.
-    fewest: usize,
-    most: usize,
-    /// Kinds of the arguments; the last one is that of all others, too.
-    pub arguments: &'static [Kind],
-    make: Make,
+    pub parameters: &'static [Parameter],
+    pub text: &'static str,
+    pub example: Example,
+    pub(super) make: Make,
 }
 
 /// Function that builds a transform of arguments whose number is right.
-type Make = fn(&mut Arguments) -> Result<Transform, ParseError>;
+pub(super) type Make = fn(&mut Arguments) -> Result<Transform, ParseError>;
 
 /// Arguments that a transform is built of, and where it notes the names among them.
 pub(super) struct Arguments<'a> {
@@ -29,36 +26,24 @@ pub(super) struct Arguments<'a> {
 }
 
 impl Shape {
-    /// Returns the shape of a transform that takes no arguments.
-    pub(super) const fn plain(name: &'static str, make: Make) -> Self {
-        Self::new(name, name, [0, 0], &[], make)
-    }
-
-    pub(super) const fn new(
-        name: &'static str,
-        usage: &'static str,
-        [fewest, most]: [usize; 2],
-        arguments: &'static [Kind],
-        make: Make,
-    ) -> Self {
-        Self {
-            name,
-            usage,
-            fewest,
-            most,
-            arguments,
-            make,
+    /// Returns its entry in the table of the language.
+    pub fn function(&self) -> Function {
+        Function {
+            name: self.name,
+            parameters: self.parameters,
+            text: self.text,
+            example: self.example,
         }
     }
 
     /// Returns the shape of the transform of that name.
     pub fn of(name: &str) -> Option<&'static Self> {
-        table::SHAPES.iter().find(|shape| shape.name == name)
+        table::shapes().find(|shape| shape.name == name)
     }
 
     /// Returns the error of a name at `offset` that no transform has.
     pub fn unknown(name: &str, offset: usize) -> ParseError {
-        let names: Vec<_> = super::names().collect();
+        let names: Vec<_> = table::shapes().map(|shape| shape.name).collect();
         let suggestion = suggestion(name, &names);
         let name: String = name.chars().take(40).collect();
         ParseError::new(
@@ -74,12 +59,7 @@ impl Shape {
         arguments: Vec<Argument>,
         references: &mut References,
     ) -> Result<Call, ParseError> {
-        if !(self.fewest..=self.most).contains(&arguments.len()) {
-            let found = arguments.len();
-            let plural = if found == 1 { "" } else { "s" };
-            let message = format!("found {found} argument{plural}, expected `{}`", self.usage);
-            return Err(ParseError::new(offset, message));
-        }
+        self.function().check_count(arguments.len(), offset)?;
         let transform = (self.make)(&mut Arguments {
             list: &arguments,
             references,
