@@ -357,8 +357,8 @@ impl<'a> Run<'a> {
                 }
                 Ok(())
             }
-            Ok(Admission::Filtered) => {
-                let note = self.note_on_form().map(str::to_owned);
+            Ok(Admission::Filtered { reason }) => {
+                let note = self.note_on_form().map(str::to_owned).or(reason);
                 self.trace.validated("when", "filtered", begun, note);
                 Err(End::Filtered)
             }

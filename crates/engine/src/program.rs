@@ -48,7 +48,10 @@ pub struct Keys {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admission {
     /// The condition is false.
-    Filtered,
+    Filtered {
+        /// Sentence on a comparison in it that is false because of the types of its sides.
+        reason: Option<String>,
+    },
     /// The message is run.
     Admitted {
         /// `ordering_key`, `idempotency_key`: those of the flow that are undefined, null or empty
@@ -116,7 +119,7 @@ impl Program {
     pub fn run(&self, input: &Input, resources: &dyn Resources) -> Result<Outcome, Failure> {
         match self.admit(input, resources)? {
             Admission::Admitted { .. } => self.map(input, resources).map(Outcome::Mapped),
-            Admission::Filtered => Ok(Outcome::Filtered),
+            Admission::Filtered { .. } => Ok(Outcome::Filtered),
         }
     }
 
@@ -133,7 +136,8 @@ impl Program {
                 .map_err(|error| within("when", error))?
                 .truthy()
         {
-            return Ok(Admission::Filtered);
+            let reason = when.mismatch(&scope);
+            return Ok(Admission::Filtered { reason });
         }
         let missing_keys = if self.plan.adapter.is_empty() {
             self.check_keys(input, resources)?

@@ -4,6 +4,7 @@ use kanat_model::Timestamp;
 
 use crate::EvaluationError;
 use crate::effort::Effort;
+use crate::error::shortened;
 use crate::node::{Literal, Node};
 use crate::path::{self, Path};
 use crate::references::Root;
@@ -100,10 +101,23 @@ impl<'s> Environment<'s> {
         }
     }
 
-    /// Puts a value into an error. A secret is hidden before the value is cut, because its
+    /// Returns a value as errors show it. A secret is hidden before the value is cut, because its
     /// beginning alone would not be recognised.
-    pub fn show(&self, value: &Value, error: &mut EvaluationError) {
-        error.show(&self.scope.mask.apply(&value.to_json()));
+    pub fn shown(&self, value: &Value) -> String {
+        shortened(&self.scope.mask.apply(&value.to_json()))
+    }
+
+    /// Returns the first part of a path that is null or undefined.
+    pub fn missing_part(&self, path: &Path) -> Option<Path> {
+        (0..=path.segments.len()).find_map(|count| {
+            let part = Path {
+                segments: path.segments[..count].to_vec(),
+                slot: None,
+                ..path.clone()
+            };
+            let is_missing = self.resolve(&part).ok()?.is_missing();
+            is_missing.then_some(part)
+        })
     }
 
     /// Returns the value of an argument of a transform; undefined when there is none.

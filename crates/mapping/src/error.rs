@@ -69,14 +69,15 @@ impl EvaluationError {
         });
         self
     }
+}
 
-    pub(crate) fn show(&mut self, json: &str) {
-        let mut shown: String = json.chars().take(MAX_SHOWN_CHARACTERS).collect();
-        if shown.len() < json.len() {
-            shown.push('…');
-        }
-        self.value = Some(shown);
+/// Returns JSON at a length that an error can show.
+pub(crate) fn shortened(json: &str) -> String {
+    let mut shown: String = json.chars().take(MAX_SHOWN_CHARACTERS).collect();
+    if shown.len() < json.len() {
+        shown.push('…');
     }
+    shown
 }
 
 impl fmt::Display for EvaluationError {
@@ -84,9 +85,11 @@ impl fmt::Display for EvaluationError {
         if let Some(field) = &self.field {
             write!(f, "field {field:?}: ")?;
         }
-        // What the value was comes before what is long: the text may be cut.
-        if let Some(value) = &self.value {
-            write!(f, "given {value}: ")?;
+        // What the value was comes before what is long: the text may be cut. That a value is
+        // missing is said in the message.
+        match self.value.as_deref() {
+            None | Some("undefined" | "null") => {}
+            Some(value) => write!(f, "given {value}: ")?,
         }
         write!(f, "{}", self.message)?;
         match &self.transform {

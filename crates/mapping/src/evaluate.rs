@@ -62,13 +62,13 @@ impl CompiledExpression {
     ) -> EvaluationError {
         error.expression.clone_from(&self.text);
         if !self.is_secret() {
-            environment.show(value, &mut error);
+            error.value = Some(environment.shown(value));
         }
         error
     }
 
     /// Returns whether the expression reads the configuration of a connector, which may be secret.
-    fn is_secret(&self) -> bool {
+    pub fn is_secret(&self) -> bool {
         self.references.roots.contains(&Root::Instance)
     }
 
@@ -126,9 +126,13 @@ impl Node {
                 let mut value = input.evaluate(environment)?;
                 for call in calls {
                     // An error within an argument names the transform there.
-                    value = call
-                        .apply(&value, environment)
-                        .map_err(|error| of_transform(error, call.name, &value, environment))?;
+                    value = call.apply(&value, environment).map_err(|error| {
+                        let mut error = of_transform(error, call.name, &value, environment);
+                        if call.transform.is_required() && value.is_missing() {
+                            name_missing_part(&mut error, input, environment);
+                        }
+                        error
+                    })?;
                 }
                 Ok(value)
             }
@@ -210,9 +214,18 @@ fn of_transform(
 ) -> EvaluationError {
     if error.transform.is_none() {
         error.transform = Some(name);
-        environment.show(value, &mut error);
+        error.value = Some(environment.shown(value));
     }
     error
+}
+
+/// Says where a required value is missing, if the path of the pipe leads to none.
+fn name_missing_part(error: &mut EvaluationError, input: &Node, environment: &Environment<'_>) {
+    if let Node::Path(path) = input
+        && let Some(part) = environment.missing_part(path)
+    {
+        error.message = format!("{} at {part}", error.message);
+    }
 }
 
 /// Makes a list of what nodes give; undefined is left out.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::environment::Environment;
 use crate::evaluate::CompiledExpression;
+use crate::mismatch;
 use crate::{EvaluationError, ParseError, References, Scope, Value};
 
 /// A parsed expression. Clones share it.
@@ -34,6 +35,12 @@ impl Expression {
     /// Returns its value for a message.
     pub fn evaluate<'s>(&'s self, scope: &'s Scope<'s>) -> Result<Value<'s>, EvaluationError> {
         self.0.evaluate(&Environment::new(scope))
+    }
+
+    /// Returns a sentence on the comparison that is false because of the types of its sides, for a
+    /// message for which the condition is false. `None` when there is none.
+    pub fn mismatch<'s>(&'s self, scope: &'s Scope<'s>) -> Option<String> {
+        mismatch::of(&self.0, &Environment::new(scope))
     }
 
     pub(crate) fn into_compiled(self) -> CompiledExpression {

@@ -31,6 +31,7 @@ pub use kanat_json as json;
 mod json_template;
 pub mod language;
 mod mapping;
+mod mismatch;
 mod node;
 mod parse;
 mod path;

@@ -15,6 +15,7 @@ use crate::{ParseError, References};
 
 pub(crate) use arguments::{Argument, ArgumentKind};
 pub(crate) use nearest::suggestion;
+pub(crate) use token::is_word;
 
 /// Greatest length of an expression, in bytes.
 const MAX_LENGTH: usize = 64 * 1024;

@@ -1,8 +1,10 @@
 //! Paths into a document.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use crate::effort::CALL;
+use crate::parse::is_word;
 use crate::{Effort, Root, Value, json};
 
 /// Path of a value: a root and the segments from it.
@@ -48,6 +50,22 @@ impl Path {
             Segment::Name(name) => Some(name.as_str()),
             Segment::Index(_) | Segment::Each => None,
         })
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&"outer.".repeat(self.outward))?;
+        f.write_str(self.root.as_str())?;
+        for segment in &self.segments {
+            match segment {
+                Segment::Name(name) if name.chars().all(is_word) => write!(f, ".{name}")?,
+                Segment::Name(name) => write!(f, "[{name:?}]")?,
+                Segment::Index(index) => write!(f, "[{index}]")?,
+                Segment::Each => f.write_str("[*]")?,
+            }
+        }
+        Ok(())
     }
 }
 

@@ -208,6 +208,11 @@ impl Transform {
         }
     }
 
+    /// Returns whether it refuses null and undefined.
+    pub fn is_required(&self) -> bool {
+        matches!(self, Self::Required)
+    }
+
     /// Returns whether its result has its input and its arguments whole: as they are, encoded, or
     /// hashed.
     pub fn keeps_values_whole(&self) -> bool {

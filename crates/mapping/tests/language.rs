@@ -113,6 +113,23 @@ fn an_error_names_expression_transform_and_value() {
 }
 
 #[test]
+fn an_error_says_once_that_a_value_is_missing() {
+    let error = evaluate("source.order.id | required").unwrap_err();
+    assert_eq!(error.value.as_deref(), Some("undefined"));
+    assert_eq!(
+        error.to_string(),
+        "a value is required, found undefined at source.order, in the transform required of the \
+         expression `source.order.id | required`"
+    );
+    let error = evaluate("source.nothing * 2").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the left side of `*` is null, expected a number; `default` gives one where there is \
+         none, in the transform * of the expression `source.nothing * 2`"
+    );
+}
+
+#[test]
 fn an_error_shows_no_more_than_200_characters() {
     let source = format!("\"{}\"", "é".repeat(1000));
     let scope = Scope::new(source.as_bytes(), NOW, unbounded());

@@ -359,6 +359,14 @@ async fn a_message_that_the_condition_does_not_hold_for_is_filtered() {
     let dropped = node.accepted("t-choosy", r#"{"total":0}"#).await;
     assert_eq!(node.finished(&kept).await.status, Status::Delivered);
     assert_eq!(node.finished(&dropped).await.status, Status::Filtered);
+    let text = node.accepted("t-choosy", r#"{"total":"7"}"#).await;
+    assert_eq!(node.finished(&text).await.status, Status::Filtered);
+    let trace = node.trace(&text).await;
+    let told = trace.iter().find(|record| record.name == "when").unwrap();
+    assert_eq!(
+        told.error.as_deref(),
+        Some("the condition compares a text (\"7\") with a number; use source.total | number")
+    );
     assert_eq!(target.received().len(), 1);
     node.stop().await;
     target.stop().await;

@@ -23,11 +23,19 @@ fn required_takes_all_but_null_and_undefined() {
     check("source.missing | default(1) | required", "1");
     fails(
         "source.missing | required",
-        "a value is required, found undefined",
+        "a value is required, found undefined at source.missing",
     );
     fails(
         "source.nothing | trim | required",
-        "a value is required, found null",
+        "a value is required, found null at source.nothing",
+    );
+    fails(
+        "source.list[9].a['odd name'] | required",
+        "a value is required, found undefined at source.list[9]",
+    );
+    fails(
+        "source.list | map(item.x.y | required)",
+        "a value is required, found undefined at item.x",
     );
     fails(
         "source.country | lookup(countries) | uppercase | lookup(countries) | required",

@@ -235,8 +235,8 @@ impl Run<'_> {
                 }
                 Ok(())
             }
-            Ok(Admission::Filtered) => {
-                self.trace.validated("when", "filtered", begun, None);
+            Ok(Admission::Filtered { reason }) => {
+                self.trace.validated("when", "filtered", begun, reason);
                 Err(End::Filtered)
             }
             Err(failure) => {
