@@ -2,9 +2,12 @@
 //! digits are long, but products and quotients.
 
 mod arithmetic;
+mod digits;
 
 use std::cmp::Ordering;
 use std::ops::Range;
+
+use digits::Digits;
 
 /// Largest magnitude of an exponent in arithmetic, where each step of it may become a digit.
 const MAX_EXPONENT: i64 = 10_000;
@@ -12,11 +15,18 @@ const MAX_EXPONENT: i64 = 10_000;
 /// Magnitude to which written exponents are limited. No digits of a text outweigh it.
 const EXPONENT_LIMIT: i64 = i64::MAX / 4;
 
+/// Greatest number of columns that a sum in an integer has. With the summands' carries it is below
+/// the greatest integer.
+const MAX_SHORT_COLUMNS: usize = 34;
+
+/// Greatest number of summands of a sum in an integer.
+const MAX_SHORT_SUMMANDS: usize = 1_024;
+
 /// `digits` x 10^`exponent`, without zeros at either end; zero has no digits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Decimal {
     is_negative: bool,
-    digits: Vec<u8>,
+    digits: Digits,
     exponent: i64,
 }
 
@@ -36,15 +46,19 @@ impl Decimal {
             Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent)?),
             None => (unsigned, 0),
         };
-        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let mut digits = Vec::with_capacity(mantissa.len());
-        for byte in whole.bytes().chain(fraction.bytes()) {
-            digits.push(byte.is_ascii_digit().then(|| byte - b'0')?);
+        let mut digits = Digits::with_capacity(mantissa.len());
+        let mut point = None;
+        for byte in mantissa.bytes() {
+            match byte {
+                b'0'..=b'9' => digits.push(byte - b'0'),
+                b'.' if point.is_none() => point = Some(digits.len()),
+                _ => return None,
+            }
         }
         if digits.is_empty() {
             return None;
         }
-        let fraction = i64::try_from(fraction.len()).ok()?;
+        let fraction = i64::try_from(digits.len() - point.unwrap_or(digits.len())).ok()?;
         Some(
             Self {
                 is_negative,
@@ -109,27 +123,25 @@ impl Decimal {
         let zeros = usize::try_from(self.exponent).unwrap_or(0);
         let decimals = usize::try_from(-self.exponent).unwrap_or(0);
         let whole = self.digits.len().saturating_sub(decimals);
-        let mut text = String::with_capacity(self.digits.len() + zeros + decimals + 3);
+        let mut text = Vec::with_capacity(self.digits.len() + zeros + decimals + 3);
         if self.is_negative {
-            text.push('-');
+            text.push(b'-');
         }
         if whole == 0 {
-            text.push('0');
+            text.push(b'0');
         }
-        let digit = |digit: &u8| char::from(b'0' + digit);
+        let digit = |digit: &u8| b'0' + digit;
         text.extend(self.digits[..whole].iter().map(digit));
         if whole > 0 {
-            text.extend(std::iter::repeat_n('0', zeros));
+            text.extend(std::iter::repeat_n(b'0', zeros));
         }
         if decimals > 0 {
-            text.push('.');
-            text.extend(std::iter::repeat_n(
-                '0',
-                decimals.saturating_sub(self.digits.len()),
-            ));
+            text.push(b'.');
+            let zeros = decimals.saturating_sub(self.digits.len());
+            text.extend(std::iter::repeat_n(b'0', zeros));
             text.extend(self.digits[whole..].iter().map(digit));
         }
-        text
+        String::from_utf8(text).unwrap_or_default()
     }
 
     /// Appends a text that equal numbers have in common, and no others.
@@ -207,16 +219,19 @@ impl Decimal {
     }
 
     /// Returns the columns in which the numbers have digits, by their powers of ten.
-    pub fn columns(numbers: &[Self]) -> Range<i64> {
-        let numbers = || numbers.iter().filter(|number| !number.is_zero());
+    pub fn columns<'n>(numbers: impl Iterator<Item = &'n Self> + Clone) -> Range<i64> {
+        let numbers = || numbers.clone().filter(|number| !number.is_zero());
         let lowest = numbers().map(|number| number.exponent).min().unwrap_or(0);
         lowest..numbers().map(Self::magnitude).max().unwrap_or(lowest)
     }
 
     /// Returns the sum: it is taken column by column and carried once at the end.
     pub fn sum(numbers: &[Self]) -> Self {
-        let columns = Self::columns(numbers);
+        let columns = Self::columns(numbers.iter());
         let lowest = columns.start;
+        if numbers.len() <= MAX_SHORT_SUMMANDS && columns.clone().count() <= MAX_SHORT_COLUMNS {
+            return Self::short_sum(numbers, lowest);
+        }
         let mut columns = vec![0_i64; columns.count()];
         for number in numbers.iter().filter(|number| !number.is_zero()) {
             let first = usize::try_from(number.exponent - lowest).unwrap_or(0);
@@ -245,6 +260,30 @@ impl Decimal {
         .normal()
     }
 
+    /// Returns the sum of numbers whose digits are in few columns from `lowest` on.
+    fn short_sum(numbers: &[Self], lowest: i64) -> Self {
+        let sum: i128 = numbers
+            .iter()
+            .filter(|number| !number.is_zero())
+            .filter_map(|number| {
+                let integer = i128::try_from(number.digits.to_integer()?).ok()?;
+                let zeros = u32::try_from(number.exponent - lowest).ok()?;
+                let aligned = integer * 10_i128.pow(zeros);
+                Some(if number.is_negative {
+                    -aligned
+                } else {
+                    aligned
+                })
+            })
+            .sum();
+        Self {
+            is_negative: sum < 0,
+            digits: Digits::of_integer(sum.unsigned_abs()),
+            exponent: lowest,
+        }
+        .normal()
+    }
+
     /// Returns the power of ten above the first digit.
     fn magnitude(&self) -> i64 {
         self.exponent
@@ -259,15 +298,23 @@ impl Decimal {
             }
             *digit = 0;
         }
-        self.digits.insert(0, 1);
+        // All of them were nines.
+        let power = i64::try_from(self.digits.len()).unwrap_or(i64::MAX);
+        self.digits = Digits::of_integer(1);
+        self.exponent = self.exponent.saturating_add(power);
     }
 
     fn normal(mut self) -> Self {
-        let zeros = self.digits.iter().take_while(|digit| **digit == 0).count();
-        self.digits.drain(..zeros);
-        while self.digits.last() == Some(&0) {
-            self.digits.pop();
-            self.exponent = self.exponent.saturating_add(1);
+        let is_zero = |digit: &&u8| **digit == 0;
+        let first = self.digits.iter().take_while(is_zero).count();
+        if first > 0 {
+            self.digits.remove_first(first);
+        }
+        let last = self.digits.iter().rev().take_while(is_zero).count();
+        if last > 0 {
+            self.digits.truncate(self.digits.len() - last);
+            let power = i64::try_from(last).unwrap_or(i64::MAX);
+            self.exponent = self.exponent.saturating_add(power);
         }
         if self.digits.is_empty() {
             Self::default()
@@ -287,7 +334,7 @@ impl Ord for Decimal {
         let by_size = || {
             self.magnitude()
                 .cmp(&other.magnitude())
-                .then_with(|| self.digits.cmp(&other.digits))
+                .then_with(|| (*self.digits).cmp(&*other.digits))
         };
         sign(self).cmp(&sign(other)).then_with(|| {
             if self.is_negative {

@@ -254,14 +254,20 @@ impl Effort {
         })
     }
 
-    /// Iterates over the members of an object as they stand and charges them. Ends early when no
-    /// steps are left.
-    pub(crate) fn occurrences<'j>(
-        &self,
-        object: &'j str,
-    ) -> impl Iterator<Item = (&'j str, &'j str)> {
-        self.pass(object.len());
-        json::occurrences(object).take_while(|_| self.walk())
+    /// Returns the value of the last member of that name, and charges all members, at once because
+    /// most objects are small.
+    pub(crate) fn member<'j>(&self, object: &'j str, name: &str) -> Option<&'j str> {
+        if !self.pass(object.len()) {
+            return None;
+        }
+        let mut count = 0;
+        let found = json::occurrences(object)
+            .inspect(|_| count += 1)
+            .filter(|(key, _)| json::key_is(key, name))
+            .last();
+        self.take(&self.nodes, count, Bound::Nodes);
+        self.spend(WALKED * count);
+        found.map(|(_, value)| value)
     }
 
     /// Returns the members of an object, each key once; none when no steps are left.

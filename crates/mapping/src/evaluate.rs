@@ -10,7 +10,7 @@ use crate::node::{Arithmetic, Branches, Call, Node, Operator};
 use crate::path;
 use crate::references::{References, Root};
 use crate::scope::Scope;
-use crate::transform::{BoundedList, arithmetic, negative};
+use crate::transform::{BoundedList, Operand, arithmetic, negative};
 use crate::value::{Value, equal, order};
 use crate::{EvaluationError, json, parse};
 
@@ -151,11 +151,7 @@ impl Node {
                     .map_err(|error| of_transform(error, "-", &value, environment))
             }
             Self::Arithmetic(first, others) => {
-                let mut value = first.evaluate(environment)?;
-                for (operator, node) in others {
-                    value = operator.apply(value, node, environment)?;
-                }
-                Ok(value)
+                Ok(calculate(first, others, environment)?.into_value())
             }
             Self::Not(inner) => {
                 let value = inner.evaluate(environment)?;
@@ -174,6 +170,19 @@ impl Node {
             }
         }
     }
+
+    /// Evaluates an operand. The result of arithmetic stays a number in it.
+    pub fn operand<'s>(
+        &'s self,
+        environment: &Environment<'s>,
+    ) -> Result<Operand<'s>, EvaluationError> {
+        if let Self::Arithmetic(first, others) = self {
+            environment.effort.node()?;
+            calculate(first, others, environment)
+        } else {
+            self.evaluate(environment).map(Operand::Value)
+        }
+    }
 }
 
 impl Branches {
@@ -187,21 +196,26 @@ impl Branches {
     }
 }
 
-impl Arithmetic {
-    fn apply<'s>(
-        self,
-        left: Value<'s>,
-        right: &'s Node,
-        environment: &Environment<'s>,
-    ) -> Result<Value<'s>, EvaluationError> {
-        let held = environment.effort.hold(&left)?;
-        let right = right.evaluate(environment)?;
+/// Applies operators from left to right.
+fn calculate<'s>(
+    first: &'s Node,
+    others: &'s [(Arithmetic, Node)],
+    environment: &Environment<'s>,
+) -> Result<Operand<'s>, EvaluationError> {
+    let mut left = first.operand(environment)?;
+    for (operator, node) in others {
+        let mut held = environment.effort.hold_nothing();
+        held.add(left.owned_size())?;
+        let right = node.operand(environment)?;
         drop(held);
-        arithmetic(self, &left, &right, environment.effort).map_err(|(side, error)| {
-            let fault = side.of(&left, &right);
-            of_transform(*error, self.sign(), fault, environment)
-        })
+        let result = arithmetic(*operator, &left, &right, environment.effort);
+        let number = result.map_err(|(side, error)| {
+            let fault = side.of(&left, &right).to_value();
+            of_transform(*error, operator.sign(), &fault, environment)
+        })?;
+        left = Operand::Number(number);
     }
+    Ok(left)
 }
 
 /// Names the transform or operator of an error and the value at fault, unless a transform within

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::effort::CALL;
 use crate::parse::is_word;
-use crate::{Effort, Root, Value, json};
+use crate::{Effort, Root, Value};
 
 /// Path of a value: a root and the segments from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,11 +74,7 @@ impl fmt::Display for Path {
 pub(crate) fn follow<'s>(mut json: &'s str, segments: &[Segment], effort: &Effort) -> Value<'s> {
     for (index, segment) in segments.iter().enumerate() {
         let next = match segment {
-            Segment::Name(name) => effort
-                .occurrences(json)
-                .filter(|(key, _)| json::key_is(key, name))
-                .last()
-                .map(|(_, value)| value),
+            Segment::Name(name) => effort.member(json, name),
             Segment::Index(index) => effort.items(json).nth(*index),
             Segment::Each => return follow_each(json, &segments[index + 1..], effort),
         };

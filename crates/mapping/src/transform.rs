@@ -25,7 +25,7 @@ use crate::{EvaluationError, json};
 pub(crate) use element::Elementwise;
 pub(crate) use encode::RESERVED;
 pub(crate) use grow::{BoundedList, BoundedText, MAX_BYTES, too_large};
-pub(crate) use number::{arithmetic, negative};
+pub(crate) use number::{Operand, arithmetic, negative};
 pub(crate) use shape::Shape;
 
 /// Returns the transforms as the language's table has them.

@@ -3,7 +3,7 @@
 
 use num_bigint::BigUint;
 
-use super::Decimal;
+use super::{Decimal, Digits};
 
 /// Number of digits of a quotient.
 const QUOTIENT_DIGITS: usize = 34;
@@ -17,11 +17,21 @@ impl Decimal {
 
     /// Returns the exact product.
     pub fn product(&self, other: &Self) -> Self {
-        Self::from_integer(
-            self.is_negative != other.is_negative,
-            &(self.integer() * other.integer()),
-            self.exponent.saturating_add(other.exponent),
-        )
+        let is_negative = self.is_negative != other.is_negative;
+        let exponent = self.exponent.saturating_add(other.exponent);
+        let short = || {
+            let integer = self.digits.to_integer()?;
+            integer.checked_mul(other.digits.to_integer()?)
+        };
+        match short() {
+            Some(integer) => Self {
+                is_negative,
+                digits: Digits::of_integer(integer),
+                exponent,
+            }
+            .normal(),
+            None => Self::from_integer(is_negative, &(self.integer() * other.integer()), exponent),
+        }
     }
 
     /// Returns the quotient with 34 significant digits, a half rounded to the even digit; `None`
@@ -80,7 +90,7 @@ impl Decimal {
     fn from_integer(is_negative: bool, integer: &BigUint, exponent: i64) -> Self {
         Self {
             is_negative,
-            digits: integer.to_radix_be(10),
+            digits: integer.to_radix_be(10).into(),
             exponent,
         }
         .normal()

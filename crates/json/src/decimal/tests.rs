@@ -102,6 +102,11 @@ fn adds_exactly() {
     assert_eq!(sum(&["-58", "-969.9"]), "-1027.9");
     assert_eq!(sum(&["9007199254740993", "1"]), "9007199254740994");
     assert_eq!(sum(&["1e20", "-1"]), "99999999999999999999");
+    assert_eq!(sum(&["1e-10000", "0", "-1e-10000"]), "0");
+    assert_eq!(sum(&["9e33", "0.1"]), format!("9{}.1", "0".repeat(33)));
+    let nines = "9".repeat(34);
+    let sum_of_nines = sum(&vec![nines.as_str(); 1_024]);
+    assert_eq!(sum_of_nines, format!("1023{}8976", "9".repeat(30)));
 }
 
 proptest! {
@@ -114,6 +119,16 @@ proptest! {
         }
         let (fixed, whole) = (x.fixed(places), a.to_string());
         prop_assert_eq!(fixed.split('.').next(), Some(whole.as_str()));
+    }
+
+    #[test]
+    fn multiplies_as_integers(a in any::<i64>(), b in any::<i64>(), c in any::<i64>()) {
+        let product = decimal(&a.to_string()).product(&decimal(&b.to_string()));
+        prop_assert_eq!(product.plain(), (i128::from(a) * i128::from(b)).to_string());
+        let c = decimal(&c.to_string());
+        let sum = Decimal::sum(&[product.clone(), c.clone()]);
+        let difference = Decimal::sum(&[sum, c.negated()]);
+        prop_assert_eq!(difference, product);
     }
 
     #[test]
@@ -135,6 +150,9 @@ fn multiplies_exactly() {
     assert_eq!(product("1.10", "-3"), "-3.3");
     assert_eq!(product("-1", "0"), "0");
     assert_eq!(product("2e5", "5e-6"), "1");
+    let nines = "9".repeat(20);
+    let square = format!("{}8{}1", "9".repeat(19), "0".repeat(19));
+    assert_eq!(product(&nines, &nines), square);
     assert_eq!(
         product("9007199254740993", "9007199254740993"),
         "81129638414606699710187514626049"

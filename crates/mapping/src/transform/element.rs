@@ -29,7 +29,7 @@ pub(crate) enum Elementwise {
 
 /// Function that gets the elements and the values that the expression has for them, and returns
 /// whether to go on.
-type Visit<'v> = dyn FnMut(&str, Value<'_>) -> Result<bool, EvaluationError> + 'v;
+type Visit<'v, 'l> = dyn FnMut(&'l str, Value<'_>) -> Result<bool, EvaluationError> + 'v;
 
 impl Elementwise {
     pub(super) fn apply<'s>(
@@ -59,11 +59,11 @@ impl Elementwise {
 }
 
 /// Evaluates a node for each element of a list.
-fn for_each<'s>(
-    list: &str,
+fn for_each<'s, 'l>(
+    list: &'l str,
     node: &'s Node,
     environment: &Environment<'s>,
-    visit: &mut Visit,
+    visit: &mut Visit<'_, 'l>,
 ) -> Result<(), EvaluationError> {
     for (index, item) in environment.effort.items(list).enumerate() {
         let goes_on = {
@@ -88,7 +88,7 @@ fn map<'s>(list: &str, node: &'s Node, environment: &Environment<'s>) -> Transfo
 }
 
 fn keep<'s>(list: &str, node: &'s Node, environment: &Environment<'s>) -> TransformResult<'s> {
-    let mut result = BoundedList::new(environment.effort);
+    let mut result = BoundedList::with_room_for(list.len(), environment.effort);
     for_each(list, node, environment, &mut |item, value| {
         if environment.holds(&value) {
             result.push_json(item)?;
@@ -115,10 +115,11 @@ fn decide<'s>(
 
 fn sum<'s>(list: &str, node: &'s Node, environment: &Environment<'s>) -> TransformResult<'s> {
     let mut total = Total::new(environment.effort);
-    for_each(list, node, environment, &mut |_, value| {
-        total.add(&value)?;
-        Ok(true)
-    })?;
+    for (index, item) in environment.effort.items(list).enumerate() {
+        let element = environment.element(index, item, &[]);
+        total.add_operand(node.operand(&environment.of_element(&element))?)?;
+    }
+    environment.effort.check()?;
     total.into_value()
 }
 
@@ -147,31 +148,48 @@ fn sort_by<'s>(list: &str, node: &'s Node, environment: &Environment<'s>) -> Tra
     Ok(result.into_value())
 }
 
+/// Elements with equal keys.
+struct Group<'l> {
+    /// JSON of the key that was met first.
+    key: Vec<u8>,
+    items: Vec<&'l str>,
+}
+
 fn group_by<'s>(list: &str, node: &'s Node, environment: &Environment<'s>) -> TransformResult<'s> {
     let effort = environment.effort;
     let mut held = effort.hold_nothing();
     let mut places = HashMap::new();
-    let mut groups: Vec<Vec<u8>> = Vec::new();
+    let mut groups: Vec<Group<'_>> = Vec::new();
     for_each(list, node, environment, &mut |item, value| {
         let next = groups.len();
         let place = *places.entry(canonical(&value, effort)).or_insert(next);
         if place == next {
             held.add(2 * (PER_ELEMENT + value.size()))?;
-            let mut group = b"{\"key\":".to_vec();
-            value.write_json(&mut group);
-            group.extend_from_slice(b",\"items\":[");
-            groups.push(group);
-        } else {
-            groups[place].push(b',');
+            let mut key = Vec::with_capacity(value.size() + 2);
+            value.write_json(&mut key);
+            let items = Vec::new();
+            groups.push(Group { key, items });
         }
-        held.add(item.len() + 1)?;
-        groups[place].extend_from_slice(item.as_bytes());
+        held.add(PER_ELEMENT)?;
+        groups[place].items.push(item);
         Ok(true)
     })?;
-    let mut result = BoundedList::new(effort);
-    for mut group in groups {
-        group.extend_from_slice(b"]}");
-        result.push_json(std::str::from_utf8(&group).unwrap_or_default())?;
+    let mut result = BoundedList::with_room_for(list.len() + groups.len() * PER_ELEMENT, effort);
+    for group in groups {
+        result.push_with(|json| group.write(json))?;
     }
     Ok(result.into_value())
+}
+
+impl Group<'_> {
+    fn write(&self, json: &mut Vec<u8>) {
+        json.extend_from_slice(b"{\"key\":");
+        json.extend_from_slice(&self.key);
+        json.extend_from_slice(b",\"items\":");
+        for (index, item) in self.items.iter().enumerate() {
+            json.push(if index == 0 { b'[' } else { b',' });
+            json.extend_from_slice(item.as_bytes());
+        }
+        json.extend_from_slice(b"]}");
+    }
 }

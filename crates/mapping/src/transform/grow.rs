@@ -6,6 +6,9 @@ use crate::{Effort, EvaluationError, Value};
 /// Greatest size of the result of a transform, in bytes.
 pub(crate) const MAX_BYTES: usize = 16 * 1024 * 1024;
 
+/// Greatest number of bytes that are reserved before they are needed.
+const MAX_ROOM: usize = 16 * 1024;
+
 /// Text of at most [`MAX_BYTES`].
 #[derive(Default)]
 pub(crate) struct BoundedText(String);
@@ -38,8 +41,15 @@ pub(crate) struct BoundedList<'e> {
 
 impl<'e> BoundedList<'e> {
     pub fn new(effort: &'e Effort) -> Self {
+        Self::with_room_for(0, effort)
+    }
+
+    /// Creates a list that takes so many bytes without growing, unless they are many.
+    pub fn with_room_for(bytes: usize, effort: &'e Effort) -> Self {
+        let mut json = Vec::with_capacity((bytes + 2).min(MAX_ROOM));
+        json.push(b'[');
         Self {
-            json: vec![b'['],
+            json,
             count: 0,
             held: effort.hold_nothing(),
             effort,
@@ -51,15 +61,16 @@ impl<'e> BoundedList<'e> {
         if *value == Value::Undefined {
             return Ok(());
         }
-        self.grow(|json| value.write_json(json))
+        self.push_with(|json| value.write_json(json))
     }
 
     /// Appends an element as it stands.
     pub fn push_json(&mut self, element: &str) -> Result<(), EvaluationError> {
-        self.grow(|json| json.extend_from_slice(element.as_bytes()))
+        self.push_with(|json| json.extend_from_slice(element.as_bytes()))
     }
 
-    fn grow(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), EvaluationError> {
+    /// Appends the element that a function writes.
+    pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), EvaluationError> {
         let before = self.json.len();
         if self.count > 0 {
             self.json.push(b',');

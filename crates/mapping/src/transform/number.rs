@@ -8,7 +8,7 @@ use crate::value::Value;
 use crate::{Effort, EvaluationError, json};
 use kanat_json::Decimal;
 
-pub(crate) use operators::{arithmetic, negative};
+pub(crate) use operators::{Operand, arithmetic, negative};
 pub(super) use total::Total;
 
 pub(super) fn decimal<'s>(value: &Value<'s>, places: u32) -> TransformResult<'s> {

@@ -43,7 +43,7 @@ pub(crate) fn order(left: &Value, right: &Value, effort: &Effort) -> Option<Orde
 
 /// Returns a text that equal values have in common, and no others.
 pub(crate) fn canonical(value: &Value, effort: &Effort) -> Vec<u8> {
-    let mut out = Vec::new();
+    let mut out = Vec::with_capacity(value.size() + 2);
     write_canonical(value, json::MAX_DEPTH, &mut out, effort);
     out
 }

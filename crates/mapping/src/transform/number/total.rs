@@ -2,7 +2,7 @@
 
 use kanat_json::Decimal;
 
-use super::{TransformResult, operators, parse};
+use super::{Operand, TransformResult, operators, parse};
 use crate::value::Value;
 use crate::{Effort, EvaluationError};
 
@@ -39,6 +39,20 @@ impl<'e> Total<'e> {
             error.message = format!("item {} of the list: {}", self.count, error.message);
             error
         })?;
+        self.add_number(number)
+    }
+
+    pub fn add_operand(&mut self, operand: Operand<'_>) -> Result<(), EvaluationError> {
+        match operand {
+            Operand::Value(value) => self.add(&value),
+            Operand::Number(number) => {
+                self.effort.read(number.digit_count());
+                self.add_number(number)
+            }
+        }
+    }
+
+    fn add_number(&mut self, number: Decimal) -> Result<(), EvaluationError> {
         self.count += 1;
         self.numbers.push(number);
         if self.numbers.len() == CHUNK {
@@ -50,12 +64,13 @@ impl<'e> Total<'e> {
     pub fn into_value<'s>(mut self) -> TransformResult<'s> {
         self.collapse()?;
         let sum = self.numbers.pop().unwrap_or_default();
-        operators::bounded(&sum).map_err(EvaluationError::mapping)
+        let sum = operators::bounded(sum).map_err(EvaluationError::mapping)?;
+        Ok(Value::number(sum.plain()))
     }
 
     /// Replaces the numbers by their sum.
     fn collapse(&mut self) -> Result<(), EvaluationError> {
-        let columns = Decimal::columns(&self.numbers).count();
+        let columns = Decimal::columns(self.numbers.iter()).count();
         self.effort.spend(COLUMN * columns as u64);
         self.effort.check()?;
         let sum = Decimal::sum(&self.numbers);
