@@ -1,11 +1,11 @@
-//! The mapping in jq, run by the jaq crates.
+//! The tasks in jq, run by the jaq crates.
 
 use jaq_core::load::{Arena, File, Loader};
 use jaq_core::{Compiler, Ctx, Vars, data, unwrap_valr};
 use jaq_json::{Val, read};
 
-/// jq has no way to write two decimals but by arithmetic.
-const CODE: &str = r#"{
+/// The mapping. jq has no way to write two decimals but by arithmetic.
+pub const MAPPING: &str = r#"{
   order_id: .id, sent_at: .sent_at,
   total: ((.amount * 100 | round) as $cents
     | "\($cents / 100 | floor).\(($cents % 100 + 100 | tostring)[1:])"),
@@ -16,7 +16,15 @@ const CODE: &str = r#"{
   shipping: .shipping.method, first_sku: .items[0].sku | ascii_upcase, paid: .payment.authorised
 }"#;
 
-pub fn mapping() -> impl Fn(&[u8]) -> Vec<u8> {
+pub const TOTALS: &str = r#"{
+  totals: [
+    .items | map(select(.qty > 0)) | group_by(.category)[]
+    | { category: .[0].category, total: (map(.price * .qty) | add) }
+  ]
+}"#;
+
+/// Compiles a filter that gives one document for another.
+pub fn filter(code: &'static str) -> impl Fn(&[u8]) -> Vec<u8> {
     let definitions = jaq_core::defs()
         .chain(jaq_std::defs())
         .chain(jaq_json::defs());
@@ -28,7 +36,7 @@ pub fn mapping() -> impl Fn(&[u8]) -> Vec<u8> {
         .load(
             &arena,
             File {
-                code: CODE,
+                code,
                 path: (),
             },
         )
@@ -37,8 +45,8 @@ pub fn mapping() -> impl Fn(&[u8]) -> Vec<u8> {
         .with_funs(functions)
         .compile(modules)
         .expect("the filter compiles");
-    move |order| {
-        let input = read::parse_single(order).expect("the order is JSON");
+    move |document| {
+        let input = read::parse_single(document).expect("the document is JSON");
         let context = Ctx::<data::JustLut<Val>>::new(&filter.lut, Vars::new([]));
         let mapped = filter
             .id
@@ -47,7 +55,7 @@ pub fn mapping() -> impl Fn(&[u8]) -> Vec<u8> {
             .next()
             .expect("the filter gives something");
         mapped
-            .expect("the order can be mapped")
+            .expect("the filter has no error")
             .to_string()
             .into_bytes()
     }
