@@ -90,12 +90,12 @@ impl Root {
         Self::Trigger,
         Self::Steps,
         Self::Target,
-        Self::Response,
         Self::Instance,
         Self::Item,
         Self::Index,
         Self::State,
         Self::Env,
+        Self::Response,
     ];
 
     pub fn as_str(self) -> &'static str {

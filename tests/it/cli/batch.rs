@@ -116,8 +116,18 @@ async fn a_job_is_started_from_a_file_and_followed() {
 #[tokio::test]
 async fn a_list_that_is_longer_than_a_page_is_asked_for_page_by_page() {
     let app = TestApp::start().await;
-    let flow = "flow: none\nversion: 1\nsource: {trigger: manual}\nwhen: source.no\n\
-                mapping: {no: source.no}\n";
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let flow = r"flow: none
+version: 1
+source:
+  trigger: manual
+when: source.wanted == true
+target:
+  connector: erp
+  endpoint: /in
+  method: POST
+";
     app.api.deployed(flow).await;
     let cli = Cli::of(&app);
     cli.file("many.json", &json!(vec![json!({}); 501]).to_string());
