@@ -4,6 +4,7 @@
 pub mod account;
 pub mod adapter;
 pub mod api_key;
+pub mod audit;
 pub mod batch_job;
 pub mod call;
 pub mod change;
@@ -16,6 +17,7 @@ mod formula;
 mod grace;
 mod json;
 pub mod kept_answer;
+pub mod kept_key;
 pub mod language;
 pub mod lookup_table;
 pub mod message;
@@ -66,6 +68,7 @@ pub struct App {
     pub api_url: PublicUrl,
     /// Processes that run adapters in tests.
     pub adapters: kanat_script::Pool,
+    pub denials: Arc<audit::Denials>,
 }
 
 /// Caller of a use-case and the environment of the call. The account comes from the credential and

@@ -11,9 +11,11 @@ mod wrong_keys;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Request, Response};
-use kanat_auth::{Role, key};
+use kanat_auth::{Permission, Role, key};
+use kanat_gateway::PathVariables;
+use kanat_model::audit::Via;
 use kanat_model::id::RequestId;
 use kanat_model::{Code, Error, Result, Timestamp};
 use kanat_net::{Pacing, Peer};
@@ -23,6 +25,7 @@ use kanat_telemetry::metrics;
 use tonic::Status;
 use tonic::body::Body;
 
+use crate::app::audit::{Action, Origin, denied};
 use crate::app::environment::unknown;
 use crate::app::{App, Caller};
 use crate::grpc::status;
@@ -66,6 +69,7 @@ impl Authentication {
         path: &str,
         request: Request<Body>,
         next: Next<S>,
+        known: &mut Option<Caller>,
     ) -> Result<Response<Body>, Status> {
         let peer = request.extensions().get::<Peer>().copied();
         let peer = peer.as_ref();
@@ -75,7 +79,8 @@ impl Authentication {
             Kind::Call
         };
         let headers = request.headers();
-        let caller = self.admit(path, headers, peer).await.map_err(status::of)?;
+        let caller = self.admit(path, headers, peer, known).await;
+        let caller = caller.map_err(status::of)?;
         let holder = match &caller {
             Some(caller) => Some(Holder::Key(caller.key_id.clone())),
             None => peer.map(|peer| Holder::Stranger(peer.network())),
@@ -96,11 +101,12 @@ impl Authentication {
         path: &str,
         headers: &HeaderMap,
         peer: Option<&Peer>,
+        known: &mut Option<Caller>,
     ) -> Result<Option<Caller>> {
         if self.rules.public(path).is_some() {
             return Ok(None);
         }
-        let caller = self.caller(headers, peer).await?;
+        let caller = self.caller(headers, peer, known).await?;
         let needed = self.rules.permission(path);
         if !caller.role.allows(needed) {
             let message = format!("a key of role {} may not do this", caller.role);
@@ -109,7 +115,13 @@ impl Authentication {
         Ok(Some(caller))
     }
 
-    async fn caller(&self, headers: &HeaderMap, peer: Option<&Peer>) -> Result<Caller> {
+    /// Returns the caller. One whose key is right is known although the call is refused.
+    async fn caller(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<&Peer>,
+        known: &mut Option<Caller>,
+    ) -> Result<Caller> {
         let sha256 = key::sha256(bearer(headers)?);
         let address = peer.map(Peer::network);
         let judgement = address.and_then(|address| self.wrong_keys.begin(address));
@@ -137,31 +149,62 @@ impl Authentication {
         if let Some(judgement) = judgement {
             judgement.right();
         }
-        let wanted = text_header(headers, &ENVIRONMENT)?;
-        let environment = environment_of(&mut tx, &key, wanted).await?;
-        drop(tx);
-        note_use(&self.app, &key, now).await;
-        Ok(Caller {
-            account_id: key.account_id,
-            environment_id: environment.id,
+        let caller = known.insert(Caller {
+            account_id: key.account_id.clone(),
+            environment_id: key.environment_id.clone().unwrap_or_else(|| "".into()),
             // A role that a newer build knows grants nothing that this one could judge.
             role: Role::parse(&key.role).unwrap_or(Role::Viewer),
-            key_id: key.id,
-            name: key.name,
-            bound_to: key.environment_id,
+            key_id: key.id.clone(),
+            name: key.name.clone(),
+            bound_to: key.environment_id.clone(),
             expires_at: key.expires_at,
             call: None,
-        })
+        });
+        let wanted = text_header(headers, &ENVIRONMENT)?;
+        caller.environment_id = environment_of(&mut tx, &key, wanted).await?.id;
+        drop(tx);
+        note_use(&self.app, &key, now).await;
+        Ok(caller.clone())
+    }
+
+    /// Returns what the audit log tells of a call beside its caller.
+    fn origin(&self, path: &str, request: &Request<Body>, id: &RequestId) -> Option<Origin> {
+        let action = Action::of_method(path)?;
+        let is_read = self.rules.permission(path) == Permission::Read;
+        let agent = request.headers().get(USER_AGENT);
+        let is_cli = agent.is_some_and(|agent| agent.as_bytes().starts_with(b"kanat/"));
+        let peer = request.extensions().get::<Peer>();
+        let is_audited = action.is_audited(path, is_read);
+        let mut origin = Origin::new(action, if is_cli { Via::Cli } else { Via::Api });
+        origin.is_audited = is_audited;
+        origin.request_id = Some(id.to_string());
+        origin.address = peer.map(|peer| peer.address);
+        Some(origin)
     }
 }
 
 impl Middleware for Authentication {
-    async fn handle<S: HttpService>(self, request: Request<Body>, next: Next<S>) -> Response<Body> {
+    async fn handle<S: HttpService>(
+        self,
+        mut request: Request<Body>,
+        next: Next<S>,
+    ) -> Response<Body> {
         let request_id = request_id(request.headers());
         let path = request.uri().path().to_owned();
         let begun = Instant::now();
-        let answered = self.admitted(&path, request, next).await;
+        let origin = self.origin(&path, &request, &request_id);
+        let entity_id = entity_id(request.extensions().get::<PathVariables>());
+        if let Some(origin) = origin.clone() {
+            request.extensions_mut().insert(origin);
+        }
+        let mut known = None;
+        let answered = self.admitted(&path, request, next, &mut known).await;
         let mut response = answered.unwrap_or_else(Status::into_http);
+        if status::number(response.headers()) == tonic::Code::PermissionDenied as u16
+            && let (Some(caller), Some(origin)) = (&known, &origin)
+        {
+            denied::denied(&self.app, caller, origin, entity_id).await;
+        }
         metrics().api_called(
             self.rules.name(&path),
             status::number(response.headers()),
@@ -172,6 +215,13 @@ impl Middleware for Authentication {
         }
         response
     }
+}
+
+/// Returns the id of what the path of a request names.
+fn entity_id(path: Option<&PathVariables>) -> Option<String> {
+    let path = path?;
+    let id = path.get("key_id").or_else(|| path.get("id"));
+    id.map(str::to_owned)
 }
 
 /// Returns a request with its caller. Without one it is small, and has come.

@@ -3,14 +3,17 @@
 
 use kanat_auth::{Role, key};
 use kanat_message_log::MessageLog;
+use kanat_model::audit::Principal;
 use kanat_model::id::{AccountId, ApiKeyId, EnvironmentId};
 use kanat_model::{Secret, Timestamp};
 use kanat_store::account::{self, Account};
 use kanat_store::api_key::{self, ApiKey};
 use kanat_store::environment::{self, Environment};
 use kanat_store::{Db, Store, meta};
+use serde_json::json;
 
 use crate::Error;
+use crate::app::audit::{self, Action, Subject};
 
 /// The first one is the default: what names no environment must not reach production.
 const ENVIRONMENTS: [&str; 3] = ["development", "staging", "production"];
@@ -95,7 +98,15 @@ async fn make(db: &mut Db, owner: &key::NewKey) -> Result<(), kanat_store::Error
         };
         environment::insert(db, &environment).await?;
     }
-    add_owner_key(db, account.id, owner).await
+    add_owner_key(db, &account.id, owner).await?;
+    let after = json!({ "id": account.id, "name": account.name, "environments": ENVIRONMENTS });
+    let subject = Subject {
+        id: Some(account.id.to_string()),
+        name: Some(account.name),
+        environment_id: None,
+    };
+    let action = Action::new("account", "create");
+    audit::by_system(db, &account.id, action, subject, Some(after)).await
 }
 
 /// Why no new owner key can be made.
@@ -137,7 +148,16 @@ pub async fn reset_owner_key(store: &Store) -> Result<Reset, ResetError> {
         api_key::delete(&mut tx, &account.id, &former.id, Timestamp::now()).await?;
     }
     let made = key::generate();
-    add_owner_key(&mut tx, account.id, &made).await?;
+    let id = add_owner_key(&mut tx, &account.id, &made).await?;
+    let revoked = former.as_ref().map(|former| &former.id);
+    let after = json!({ "id": id, "prefix": made.prefix, "revoked": revoked });
+    let subject = Subject {
+        id: Some(id.to_string()),
+        name: Some(OWNER_NAME.to_owned()),
+        environment_id: None,
+    };
+    let action = Action::new("api_key", "reset");
+    audit::by_system(&mut tx, &account.id, action, subject, Some(after)).await?;
     tx.commit().await?;
     Ok(Reset {
         key: made.text,
@@ -147,12 +167,13 @@ pub async fn reset_owner_key(store: &Store) -> Result<Reset, ResetError> {
 
 async fn add_owner_key(
     db: &mut Db,
-    account_id: AccountId,
+    account_id: &AccountId,
     owner: &key::NewKey,
-) -> Result<(), kanat_store::Error> {
+) -> Result<ApiKeyId, kanat_store::Error> {
+    let system = Principal::system();
     let key = ApiKey {
         id: ApiKeyId::generate(),
-        account_id,
+        account_id: account_id.clone(),
         name: OWNER_NAME.to_owned(),
         role: Role::Owner.as_str().to_owned(),
         environment_id: None,
@@ -161,7 +182,11 @@ async fn add_owner_key(
         created_at: Timestamp::now(),
         expires_at: None,
         last_used_at: None,
+        created_by_type: Some(system.kind),
+        created_by_id: Some(system.id),
+        created_by_name: Some(system.name),
     };
     api_key::insert(db, &key).await?;
-    meta::set(db, OWNER_KEY, key.id.as_str()).await
+    meta::set(db, OWNER_KEY, key.id.as_str()).await?;
+    Ok(key.id)
 }

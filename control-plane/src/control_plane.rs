@@ -9,13 +9,14 @@ use kanat_net::outbound;
 use kanat_proto::node::v1::plan_service_server::PlanServiceServer;
 use kanat_store::Store;
 
+use crate::app::audit::denied;
 use crate::app::flow::Deploys;
 use crate::app::secret::{Elsewhere, MasterKeys};
 use crate::app::{App, environment};
 use crate::cors::Cors;
 use crate::jobs::leftovers::Retention;
 use crate::jobs::{
-    batch_jobs, lease, leftovers, oauth_refresh, observations, schedule_outcomes, schedules,
+    audit, batch_jobs, lease, leftovers, oauth_refresh, observations, schedule_outcomes, schedules,
     secrets_of_flows,
 };
 use crate::push::remote::{Access, RemotePlans};
@@ -130,6 +131,7 @@ impl ControlPlane {
             public_url,
             api_url,
             adapters,
+            denials: Arc::default(),
         });
         let plans = PlanStreams::new(&app.hub).into_server();
         let nodes = options.nodes.map(|access| RemotePlans::new(access, plans));
@@ -137,6 +139,7 @@ impl ControlPlane {
         let tasks = &app.tasks;
         tasks.run_until_stopped(leftovers::run(Arc::clone(&app), options.retention));
         tasks.run_until_stopped(secrets_of_flows::look(Arc::clone(&app)));
+        tasks.run_until_stopped(audit::run(Arc::clone(&app)));
         tasks.run_until_stopped(batch_jobs::run(Arc::clone(&app)));
         tasks.run_until_stopped(schedules::run(Arc::clone(&app)));
         tasks.run_until_stopped(schedule_outcomes::run(Arc::clone(&app)));
@@ -190,6 +193,7 @@ impl ControlPlane {
     /// Ends the streams to nodes. Requests must have ended before.
     pub async fn close(&self) {
         self.app.tasks.close().await;
+        denied::write_all(&self.app).await;
         if self.app.store.is_shared() {
             lease::end(&self.app.store, self.app.hub.boot_id()).await;
         }

@@ -17,7 +17,9 @@ macro_rules! service {
                 request: tonic::Request<kanat_proto::v1::$Request>,
             ) -> Result<tonic::Response<kanat_proto::v1::$Answer>, tonic::Status> {
                 let ($call, $request) = self.accept(request)?;
+                let audited = $call.audited();
                 let answer: Result<_, kanat_model::Error> = async { $body }.await;
+                audited.check(&answer);
                 $crate::grpc::respond(answer)
             })*
             $($($others)*)?
@@ -28,6 +30,7 @@ macro_rules! service {
 mod account;
 mod adapter;
 mod api_key;
+mod audit;
 mod batch_job;
 mod clear;
 mod connector;
@@ -55,6 +58,7 @@ use tonic::server::NamedService;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
+use crate::app::audit::Origin;
 use crate::app::{App, Call, Caller, ChangeResult, IfMatch};
 use crate::push::Rollout;
 
@@ -97,6 +101,7 @@ pub(crate) async fn routes(app: &Arc<App>) -> Result<Routes, crate::Error> {
         account_service_server::AccountServiceServer,
         adapter_service_server::AdapterServiceServer,
         api_key_service_server::ApiKeyServiceServer,
+        audit_service_server::AuditServiceServer,
         batch_job_service_server::BatchJobServiceServer,
         connector_service_server::ConnectorServiceServer,
         consumer_key_service_server::ConsumerKeyServiceServer,
@@ -141,6 +146,11 @@ impl Api {
                 .ok_or_else(|| Status::unauthenticated("the call carries no credential"))?,
             if_match: IfMatch(header(&request, "if-match").map(str::to_owned)),
             trace_context: trace_context(&request),
+            origin: request
+                .extensions()
+                .get::<Origin>()
+                .cloned()
+                .unwrap_or_default(),
         };
         Ok((call, request.into_inner()))
     }

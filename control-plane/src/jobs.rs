@@ -1,6 +1,7 @@
 //! Work that comes due on a clock of the control plane's own. Of several control planes on one
 //! database, one does it.
 
+pub mod audit;
 pub mod batch_jobs;
 mod due;
 pub mod lease;

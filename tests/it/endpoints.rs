@@ -25,6 +25,8 @@ const TESTS: &[(&str, &str)] = &[
     ("ApiKeyService/CreateApiKey", "api_key/create.rs"),
     ("ApiKeyService/DeleteApiKey", "api_key/delete.rs"),
     ("ApiKeyService/ListApiKeys", "api_key/list.rs"),
+    ("AuditService/ListAuditEntries", "audit/list.rs"),
+    ("AuditService/VerifyAuditLog", "audit/verify.rs"),
     ("BatchJobService/CancelBatchJob", "batch_job/cancel.rs"),
     ("BatchJobService/CreateBatchJob", "batch_job/create.rs"),
     ("BatchJobService/GetBatchJob", "batch_job/create.rs"),

@@ -6,6 +6,7 @@
 mod account;
 mod adapter;
 mod api_key;
+mod audit;
 mod batch_job;
 mod bounds;
 mod cli;

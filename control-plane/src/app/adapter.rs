@@ -15,7 +15,7 @@ use kanat_script::{Asker, CallResult, Script};
 use kanat_store::Db;
 use kanat_store::adapter::{self, Adapter, Filter};
 
-use crate::app::{Call, Caller, Change, ChangeResult, json, name, resource, users};
+use crate::app::{Call, Caller, Change, ChangeResult, audit, json, name, resource, users};
 
 resource!(
     "adapter",
@@ -80,6 +80,7 @@ pub async fn create(call: &Call, new: NewAdapter) -> Result<ChangeResult<Adapter
     adapter::insert(&mut change, &made).await?;
     call.caller.note_made(&mut change, &made.id).await?;
     publish(&mut change, &made).await?;
+    audit::created(call, &mut change, &made).await?;
     change.commit(made).await
 }
 
@@ -118,6 +119,7 @@ pub async fn update(call: &Call, id: &AdapterId, update: Update) -> Result<Chang
         after.code = code;
     }
     if after == before {
+        audit::updated(call, &mut change, &before, &after).await?;
         return change.commit(after).await;
     }
     if (&after.name, after.kind) != (&before.name, before.kind) {
@@ -126,6 +128,7 @@ pub async fn update(call: &Call, id: &AdapterId, update: Update) -> Result<Chang
     after.updated_at = Timestamp::now();
     adapter::update(&mut change, &mut after).await?;
     publish(&mut change, &after).await?;
+    audit::updated(call, &mut change, &before, &after).await?;
     change.commit(after).await
 }
 
@@ -144,6 +147,7 @@ pub async fn delete(call: &Call, id: &AdapterId) -> Result<ChangeResult<()>> {
     )
     .await?;
     change.remove(Resource::Adapter, id.as_str()).await?;
+    audit::deleted(call, &mut change, &found).await?;
     change.commit(()).await
 }
 

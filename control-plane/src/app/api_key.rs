@@ -8,7 +8,7 @@ use kanat_store::api_key::{self, ApiKey};
 use kanat_store::environment;
 
 use crate::app::faults::both;
-use crate::app::{Call, Caller, beyond_binding, name};
+use crate::app::{Call, Caller, audit, beyond_binding, name};
 
 /// A key to be made.
 #[derive(Debug, Clone)]
@@ -60,6 +60,7 @@ pub async fn create(call: &Call, new: NewApiKey) -> Result<(ApiKey, Option<Secre
         (None, bound) => bound.clone(),
     };
     let made = key::generate();
+    let maker = call.caller.principal();
     let row = ApiKey {
         id: ApiKeyId::generate(),
         account_id: call.caller.account_id.clone(),
@@ -71,9 +72,13 @@ pub async fn create(call: &Call, new: NewApiKey) -> Result<(ApiKey, Option<Secre
         created_at: now,
         expires_at,
         last_used_at: None,
+        created_by_type: Some(maker.kind),
+        created_by_id: Some(maker.id),
+        created_by_name: Some(maker.name),
     };
     api_key::insert(&mut tx, &row).await?;
     call.caller.note_made(&mut tx, &row.id).await?;
+    audit::created(call, &mut tx, &row).await?;
     tx.commit().await?;
     Ok((row, Some(made.text)))
 }
@@ -110,6 +115,7 @@ pub async fn delete(call: &Call, id: &ApiKeyId) -> Result<()> {
         ));
     }
     api_key::delete(&mut tx, &call.caller.account_id, id, now).await?;
+    audit::deleted(call, &mut tx, &found).await?;
     Ok(tx.commit().await?)
 }
 

@@ -17,7 +17,7 @@ use kanat_store::batch_job::record::{self, FailedRecord, RetryScope};
 use kanat_store::batch_job::{self, BatchJob};
 use kanat_store::flow::exists as flow_exists;
 
-use crate::app::{Call, Caller, resource};
+use crate::app::{Call, Caller, audit, resource};
 pub use drive::drive_all;
 pub use receive::{Piece, create};
 pub use retain::{drop_finished, drop_silent};
@@ -143,6 +143,7 @@ pub async fn retry(call: &Call, id: &BatchJobId) -> Result<BatchJob> {
     let job = BatchJob { total, ..job };
     batch_job::insert(&mut tx, &job).await?;
     call.caller.note_made(&mut tx, &job.id).await?;
+    audit::created(call, &mut tx, &job).await?;
     tx.commit().await?;
     call.app.batch_jobs.notify_one();
     Ok(job)
@@ -162,8 +163,13 @@ pub async fn cancel(call: &Call, id: &BatchJobId) -> Result<BatchJob> {
             .err()
             .unwrap_or_else(Error::internal));
     }
+    let cancelled = BatchJob {
+        status,
+        ..found.clone()
+    };
+    audit::updated(call, &mut tx, &found, &cancelled).await?;
     tx.commit().await?;
-    Ok(BatchJob { status, ..found })
+    Ok(cancelled)
 }
 
 fn job(

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kanat_model::{Error, Result};
 use kanat_store::{Db, Tx};
 
+use crate::app::audit::{AuditedCall, Origin};
 use crate::app::{App, Caller, Change, IfMatch};
 
 /// A call: its caller, and what it says beside its message.
@@ -15,6 +16,8 @@ pub struct Call {
     pub if_match: IfMatch,
     /// Trace context of the caller: its `traceparent`, and behind a space its `tracestate`.
     pub trace_context: Option<String>,
+    /// What the audit log tells of the call beside its caller.
+    pub origin: Origin,
 }
 
 /// An id by which calls name a resource.
@@ -78,6 +81,11 @@ impl Call {
     /// Begins a change of what the nodes of the caller's environment run.
     pub async fn change(&self) -> Result<Change<'_>> {
         Change::begin(&self.app, &self.caller.environment_id).await
+    }
+
+    /// Returns what sees to it that a success of the call has its entry in the audit log.
+    pub fn audited(&self) -> AuditedCall {
+        AuditedCall::of(self)
     }
 
     /// Returns the resource of this id.

@@ -18,9 +18,10 @@ use kanat_proto::plan::v1 as plan;
 use kanat_store::Db;
 use kanat_store::connector_health::{self, ConnectorHealth};
 use kanat_store::connector_instance::{self, ConnectorInstance, Filter};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
+use crate::app::audit::{self, Audited, Subject};
 use crate::app::faults::both;
 use crate::app::{App, Call, Change, ChangeResult, name, resource, users};
 pub use test::{TestResult, test};
@@ -147,6 +148,7 @@ pub async fn create(call: &Call, new: NewInstance) -> Result<ChangeResult<Instan
     call.caller.note_made(&mut change, &instance.id).await?;
     oauth::config_changed(&mut change, &instance, None, &new.config).await?;
     publish(&mut change, &instance, config).await?;
+    audit::created(call, &mut change, &instance).await?;
     let seen = seen(&mut change, instance).await?;
     let made = change.commit(seen).await?;
     connected(&call.app, made, &new.config).await
@@ -214,6 +216,7 @@ pub async fn update(
         let seen = seen(&mut change, instance).await?;
         return change.commit(seen).await;
     }
+    let before = instance.clone();
     if let Some(name) = &update.name {
         instance.name = name::check("name", name)?;
     }
@@ -238,6 +241,7 @@ pub async fn update(
         oauth::config_changed(&mut change, &instance, Some(&stored), &merged).await?;
     }
     publish(&mut change, &instance, text).await?;
+    audit::updated(call, &mut change, &before, &instance).await?;
     let mut seen = seen(&mut change, instance).await?;
     if let Some(held) = &seen.authorization {
         seen.warnings
@@ -270,7 +274,23 @@ pub async fn delete(call: &Call, id: &InstanceId) -> Result<ChangeResult<()>> {
     .await?;
     oauth::forget(&mut change, &instance).await?;
     change.remove(Kind::ConnectorInstance, id).await?;
+    audit::deleted(call, &mut change, &instance).await?;
     change.commit(()).await
+}
+
+impl Audited for ConnectorInstance {
+    fn subject(&self) -> Subject {
+        Subject::of(&self.environment_id, &self.id).named(&self.name)
+    }
+
+    fn state(&self, app: &App) -> Result<Value> {
+        Ok(json!({
+            "id": self.id, "name": self.name, "displayName": self.display_name,
+            "catalogId": self.catalog_id, "environmentId": self.environment_id,
+            "config": audit::value(&redacted(app, self)?),
+            "createdAt": self.created_at.to_string(),
+        }))
+    }
 }
 
 /// The config of an instance as callers may see it.

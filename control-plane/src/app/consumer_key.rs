@@ -15,6 +15,7 @@ use kanat_store::Db;
 use kanat_store::consumer_key::{self, ConsumerKey};
 use kanat_store::published_api::PublishedApi;
 
+use crate::app::audit::{self, Audited, KeyOfApi};
 use crate::app::faults::both;
 use crate::app::{App, Call, Change, ChangeResult, FieldUpdate, grace};
 
@@ -68,6 +69,7 @@ pub async fn create(
     let made = make(&api, consumer, limits, None);
     call.caller.note_made(&mut change, &made.key.id).await?;
     add(&mut change, &api, &made.key).await?;
+    audit::created(call, &mut change, &of_api(&api, &made.key)).await?;
     change.commit(made).await
 }
 
@@ -123,6 +125,7 @@ pub async fn update(
     if call.caller.repeats(&mut change, id).await? {
         return seen(&call.app, change.commit(key).await?).await;
     }
+    let before = key.clone();
     let now = Timestamp::now();
     let mut limits = Limits {
         per_second: key.rate_limit_per_second,
@@ -150,6 +153,13 @@ pub async fn update(
     if !key.standing.has_ended(now) {
         publish(&mut change, &api, &key).await?;
     }
+    audit::updated(
+        call,
+        &mut change,
+        &of_api(&api, &before),
+        &of_api(&api, &key),
+    )
+    .await?;
     seen(&call.app, change.commit(key).await?).await
 }
 
@@ -185,6 +195,7 @@ pub async fn rotate(
     if let Some(made) = made_before(call, &mut change, &api).await? {
         return change.commit(made).await;
     }
+    let before = old.clone();
     let now = Timestamp::now();
     old.standing = old.standing.rotate(now, grace)?;
     consumer_key::update(&mut change, &old).await?;
@@ -195,9 +206,13 @@ pub async fn rotate(
         per_second: old.rate_limit_per_second,
         daily: old.daily_limit,
     };
-    let made = make(&api, &old.consumer, limits, Some(old.id));
+    let made = make(&api, &old.consumer, limits, Some(old.id.clone()));
     call.caller.note_made(&mut change, &made.key.id).await?;
     add(&mut change, &api, &made.key).await?;
+    let subject = of_api(&api, &old).subject();
+    let former = of_api(&api, &before).state(&call.app)?;
+    let state = of_api(&api, &made.key).state(&call.app)?;
+    audit::done(call, &mut change, subject, Some(former), Some(state)).await?;
     change.urgent();
     change.commit(made).await
 }
@@ -209,13 +224,21 @@ pub async fn revoke(
     id: &ConsumerKeyId,
 ) -> Result<ChangeResult<()>> {
     let mut change = call.change().await?;
-    let (_, mut key) = key_of(call, &mut change, api, id).await?;
+    let (api, mut key) = key_of(call, &mut change, api, id).await?;
+    let before = key.clone();
     if key.standing.revoked_at.is_none() {
         key.standing = key.standing.revoke(Timestamp::now());
         consumer_key::update(&mut change, &key).await?;
         change.remove(Kind::ConsumerKey, id).await?;
         change.urgent();
     }
+    audit::updated(
+        call,
+        &mut change,
+        &of_api(&api, &before),
+        &of_api(&api, &key),
+    )
+    .await?;
     change.commit(()).await
 }
 
@@ -233,6 +256,11 @@ pub async fn drop_expired(app: &App) -> Result<usize> {
         change.commit(()).await?;
     }
     Ok(dropped)
+}
+
+/// Returns a key as the audit log tells it.
+fn of_api<'a>(api: &'a PublishedApi, key: &'a ConsumerKey) -> KeyOfApi<'a> {
+    KeyOfApi { api, key }
 }
 
 async fn key_of(

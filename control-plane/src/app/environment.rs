@@ -1,8 +1,6 @@
 //! Use-cases of environments. What nodes have to know of one is published in it.
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use kanat_auth::{Sealer, random_token};
+use kanat_auth::Sealer;
 use kanat_model::id::{AccountId, EnvironmentId};
 use kanat_model::nearest;
 use kanat_model::page::{ListPage, Page};
@@ -16,7 +14,10 @@ use prost::Message;
 use url::Url;
 
 use crate::app::faults::both;
-use crate::app::{App, Call, Change, ChangeResult, ResourceRevision, beyond_binding, change, name};
+use crate::app::{
+    App, Call, Change, ChangeResult, ResourceRevision, audit, beyond_binding, change, kept_key,
+    name,
+};
 
 impl ResourceRevision for Environment {
     fn revision(&self) -> u64 {
@@ -57,6 +58,7 @@ pub async fn create(
     refuse_hosts_of_others(&mut change, &made).await?;
     environment::insert(&mut change, &made).await?;
     publish(&mut change, &made).await?;
+    audit::created(call, &mut change, &made).await?;
     change.commit(made).await
 }
 
@@ -103,6 +105,7 @@ pub async fn update(
         environment::update(&mut change, &mut after).await?;
         publish(&mut change, &after).await?;
     }
+    audit::updated(call, &mut change, &before, &after).await?;
     change.commit(after).await
 }
 
@@ -232,25 +235,8 @@ pub async fn sealer_of(app: &App, plan: &plan::FlowPlan) -> Result<Option<Sealer
 pub async fn renew_sealing_keys(db: &mut Db, sealer: &Sealer) -> Result<u32> {
     let mut renewed = 0;
     for environment in environment::all(db).await? {
-        let context = sealing_context(&environment.id);
-        let Some(kept) = meta::get(db, &context).await? else {
-            continue;
-        };
-        let sealed = URL_SAFE_NO_PAD.decode(kept).unwrap_or_default();
-        match sealer.renew(&sealed, &context) {
-            Ok(None) => {}
-            Ok(Some(sealed)) => {
-                meta::set(db, &context, &URL_SAFE_NO_PAD.encode(sealed)).await?;
-                renewed += 1;
-            }
-            Err(error) => {
-                tracing::error!(
-                    environment.id = %environment.id,
-                    %error,
-                    "the sealing key of an environment cannot be read",
-                );
-            }
-        }
+        let name = sealing_context(&environment.id);
+        renewed += u32::from(kept_key::renew(db, sealer, &name).await?);
     }
     Ok(renewed)
 }
@@ -266,28 +252,11 @@ async fn sealing_key(
     sealer: &Sealer,
     environment: &EnvironmentId,
 ) -> Result<[u8; 32]> {
-    let context = sealing_context(environment);
-    if let Some(kept) = meta::get(db, &context).await? {
-        let failed = || {
-            tracing::error!(
-                environment.id = %environment,
-                "the sealing key of an environment cannot be read",
-            );
-            Error::internal()
-        };
-        let sealed = URL_SAFE_NO_PAD.decode(kept).map_err(|_| failed())?;
-        let key = sealer.open(&sealed, &context).map_err(|_| failed())?;
-        return key.as_slice().try_into().map_err(|_| failed());
+    let name = sealing_context(environment);
+    match kept_key::find(db, sealer, &name).await? {
+        Some(key) => Ok(key),
+        None => kept_key::make(db, sealer, &name).await,
     }
-    let key: Vec<u8> = URL_SAFE_NO_PAD.decode(random_token()).unwrap_or_default();
-    let key: [u8; 32] = key.as_slice().try_into().map_err(|_| Error::internal())?;
-    meta::set(
-        db,
-        &context,
-        &URL_SAFE_NO_PAD.encode(sealer.seal(&key, &context)),
-    )
-    .await?;
-    Ok(key)
 }
 
 /// A name that cannot be taken for the id of another environment.

@@ -29,7 +29,7 @@ use kanat_proto::plan::v1::FlowPlan;
 use kanat_store::flow::{self, Filter, Flow};
 use kanat_store::{Db, flow_use, flow_version, published_api, schedule};
 
-use crate::app::{App, Call, Caller, ChangeResult, name, resource};
+use crate::app::{App, Call, Caller, ChangeResult, audit, name, resource};
 pub use definition::{seal_all as seal_definitions, text as definition_text};
 pub use deploy::{
     Deploy, Deployment, Deploys, Rollback, deploy, deployed_plan, pause, resume, rollback,
@@ -126,6 +126,7 @@ pub async fn create(call: &Call, new: NewFlow) -> Result<Details> {
     }
     fields::refuse_exposed(&definition, &names)?;
     flow::insert(&mut tx, &flow).await?;
+    audit::created(call, &mut tx, &flow).await?;
     call.caller.note_made(&mut tx, &flow.id).await?;
     let warnings = fields::warnings(call, &mut tx, &definition, &names).await?;
     tx.commit().await?;
@@ -218,6 +219,7 @@ pub async fn update(call: &Call, id: &FlowId, update: Update) -> Result<ChangeRe
         flow.updated_at = Timestamp::now();
         flow::update(&mut change, &mut flow).await?;
     }
+    audit::updated(call, &mut change, &before, &flow).await?;
     if flow.status != before.status {
         change.urgent();
     }
@@ -242,6 +244,7 @@ pub async fn delete(call: &Call, id: &FlowId) -> Result<ChangeResult<()>> {
         &published_api::uses::callers(&mut change, id).await?,
         "it stays",
     )?;
+    audit::deleted(call, &mut change, &flow).await?;
     flow::delete(
         &mut change,
         &call.caller.environment_id,

@@ -13,6 +13,7 @@ use kanat_plan_stream::parts::Edit;
 use kanat_store::lookup_table::entry::{self, Entry};
 use kanat_store::lookup_table::{self, LookupTable};
 
+use crate::app::audit::{self, Audited};
 use crate::app::{Call, ChangeResult, name, resource, users};
 use crate::push::Rollout;
 
@@ -50,6 +51,7 @@ pub async fn create(
     lookup_table::insert(&mut change, &table).await?;
     call.caller.note_made(&mut change, &table.id).await?;
     publish::whole(&mut change, &table).await?;
+    audit::created(call, &mut change, &table).await?;
     change.commit(table).await
 }
 
@@ -94,6 +96,7 @@ pub async fn delete(call: &Call, id: &LookupTableId) -> Result<ChangeResult<()>>
     )
     .await?;
     publish::remove(&mut change, id).await?;
+    audit::deleted(call, &mut change, &table).await?;
     change.commit(()).await
 }
 
@@ -109,6 +112,15 @@ pub async fn upsert(
     if is_repeat {
         return change.commit(table).await;
     }
+    let told = entries::Edits::of(&mut change, id, &entries).await?;
+    audit::done(
+        call,
+        &mut change,
+        table.subject(),
+        Some(told.before),
+        Some(told.after),
+    )
+    .await?;
     entry::upsert(&mut change, id, &entries).await?;
     let edits = entries.into_iter().map(|Entry { key, value }| Edit {
         key,
@@ -139,6 +151,7 @@ pub async fn delete_entry(
     if is_repeat {
         return change.commit(table).await;
     }
+    let former = entry::get(&mut change, id, key).await?;
     if !entry::delete(&mut change, id, key).await? {
         return Err(Error::new(
             Code::NotFound,
@@ -146,6 +159,15 @@ pub async fn delete_entry(
         )
         .with_resource("lookup table", table.name));
     }
+    let told = entries::Edits::of_removal(key, former);
+    audit::done(
+        call,
+        &mut change,
+        table.subject(),
+        Some(told.before),
+        Some(told.after),
+    )
+    .await?;
     let removal = Edit {
         key: key.to_owned(),
         value: None,
@@ -165,6 +187,7 @@ pub async fn import(
     if entries.is_empty() {
         let table = call.get(id).await?;
         call.if_match.check(u64::from(table.version))?;
+        audit::begun(call, table.subject(), None).await?;
         return Ok(ChangeResult {
             value: table,
             applied: Rollout::Everywhere,
@@ -176,7 +199,9 @@ pub async fn import(
 /// All entries as CSV with the columns `key` and `value`.
 pub async fn export(call: &Call, id: &LookupTableId) -> Result<String> {
     let mut tx = call.read().await?;
-    call.existing(&mut tx, id).await?;
+    let table = call.existing(&mut tx, id).await?;
     let entries = entry::all(&mut tx, id).await?;
+    drop(tx);
+    audit::begun(call, table.subject(), None).await?;
     csv::write(&entries)
 }

@@ -16,7 +16,9 @@ use kanat_model::{Error, Result, Timestamp};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1::FlowPlan;
 use kanat_store::flow;
+use serde_json::json;
 
+use crate::app::audit::{self, Subject};
 use crate::app::change::published;
 use crate::app::flow::{append, max_attempts, placement, save_plan};
 use crate::app::{App, Call};
@@ -158,10 +160,17 @@ pub async fn retry(call: &Call, id: &MessageId) -> Result<()> {
     let message = existing(&call.app, &tenant, id).await?;
     // One that failed again since has more attempts.
     let before = format!("retry of {id} after {} attempts", message.attempts);
-    if !begins(call, &before, message.status.retry()).await? {
+    let subject = Subject::of(&call.caller.environment_id, id);
+    let may = message.status.retry();
+    // Nothing is told of a call that can do nothing.
+    let plan = match &may {
+        Ok(_) => Some(deployed(call, &message.flow_id).await?),
+        Err(_) => None,
+    };
+    if !begins(call, &before, may, subject).await? {
         return Ok(());
     }
-    let plan = deployed(call, &message.flow_id).await?;
+    let plan = plan.ok_or_else(Error::internal)?;
     Ok(call.app.log.retry(&tenant, id, Some(plan.version)).await?)
 }
 
@@ -189,6 +198,9 @@ pub async fn replay(call: &Call, id: &MessageId) -> Result<MessageId> {
         dedupe,
         ..replayed(message, content, &plan)
     };
+    let subject = Subject::of(&call.caller.environment_id, id);
+    let after = json!({ "messageId": replay.id, "replayOf": id });
+    audit::begun(call, subject, Some(after)).await?;
     Ok(append(&call.app, replay).await?.message_id)
 }
 
@@ -196,7 +208,9 @@ pub async fn replay(call: &Call, id: &MessageId) -> Result<MessageId> {
 pub async fn discard(call: &Call, id: &MessageId) -> Result<Details> {
     let tenant = call.caller.tenant();
     let message = existing(&call.app, &tenant, id).await?;
-    if begins(call, &format!("discard of {id}"), message.status.discard()).await? {
+    let subject = Subject::of(&call.caller.environment_id, id);
+    let before = format!("discard of {id}");
+    if begins(call, &before, message.status.discard(), subject).await? {
         call.app.log.discard(&tenant, id).await?;
     }
     get(call, id).await
@@ -205,9 +219,11 @@ pub async fn discard(call: &Call, id: &MessageId) -> Result<Details> {
 /// Notes that this call is about to change a message, which is as `before` tells and `may` be
 /// changed. Returns whether it is to be: not where the call noted so before a crash and the message
 /// is no longer as it was then.
-async fn begins(call: &Call, before: &str, may: Result<Status>) -> Result<bool> {
+async fn begins(call: &Call, before: &str, may: Result<Status>, subject: Subject) -> Result<bool> {
     if call.caller.call.is_none() {
-        return may.map(|_| true);
+        may?;
+        audit::begun(call, subject, None).await?;
+        return Ok(true);
     }
     let mut tx = call.write().await?;
     match call.caller.made_before(&mut tx).await? {
@@ -215,6 +231,7 @@ async fn begins(call: &Call, before: &str, may: Result<Status>) -> Result<bool> 
         None => {
             may?;
             call.caller.note_made(&mut tx, before).await?;
+            audit::done(call, &mut tx, subject, None, None).await?;
             tx.commit().await?;
             Ok(true)
         }

@@ -8,7 +8,7 @@ use kanat_model::{Error, Result, Timestamp};
 use kanat_store::policy::{self, Policy};
 use kanat_store::{Db, environment};
 
-use crate::app::{Call, Caller, name, resource};
+use crate::app::{Call, Caller, audit, name, resource};
 
 resource!(
     "policy",
@@ -60,6 +60,7 @@ pub async fn create(call: &Call, fields: Fields) -> Result<Policy> {
     set(&mut tx, &call.caller, &mut made, fields).await?;
     policy::insert(&mut tx, &made).await?;
     call.caller.note_made(&mut tx, &made.id).await?;
+    audit::created(call, &mut tx, &made).await?;
     tx.commit().await?;
     Ok(made)
 }
@@ -84,6 +85,7 @@ pub async fn update(call: &Call, id: &PolicyId, fields: Fields) -> Result<Policy
         after.updated_at = Timestamp::now();
         policy::update(&mut tx, &mut after).await?;
     }
+    audit::updated(call, &mut tx, &before, &after).await?;
     tx.commit().await?;
     Ok(after)
 }
@@ -92,10 +94,11 @@ pub async fn update(call: &Call, id: &PolicyId, fields: Fields) -> Result<Policy
 pub async fn delete(call: &Call, id: &PolicyId) -> Result<()> {
     call.caller.refuse_if_bound()?;
     let mut tx = call.write().await?;
-    if call.fresh_target(&mut tx, id).await?.is_none() {
+    let Some(found) = call.fresh_target(&mut tx, id).await? else {
         return Ok(());
-    }
+    };
     policy::delete(&mut tx, &call.caller.account_id, id).await?;
+    audit::deleted(call, &mut tx, &found).await?;
     Ok(tx.commit().await?)
 }
 

@@ -16,7 +16,8 @@ use kanat_store::published_api::version::Version;
 use kanat_store::published_api::{self, PublishedApi, uses};
 use kanat_store::{Db, consumer_key, environment};
 
-use crate::app::{App, Call, ChangeResult, name, resource};
+use crate::app::audit::WholeApi;
+use crate::app::{App, Call, ChangeResult, audit, name, resource};
 pub use content::Content;
 
 resource!(
@@ -88,6 +89,14 @@ impl ApiView {
         current(&self.versions)
     }
 
+    /// Returns the API with its current version, for the audit log.
+    fn whole(&self) -> WholeApi<'_> {
+        WholeApi {
+            api: &self.api,
+            current: self.current(),
+        }
+    }
+
     /// Returns the address of a path below the base URL.
     pub fn url(&self, path: &str) -> Option<String> {
         let base_url = self.base_url.as_ref()?;
@@ -153,6 +162,7 @@ pub async fn create(call: &Call, new: NewPublishedApi) -> Result<ChangeResult<Ap
     published_api::insert(&mut change, &api).await?;
     published_api::version::insert(&mut change, &api.id, &first).await?;
     let seen = publish::api(&mut change, api).await?;
+    audit::created(call, &mut change, &seen.whole()).await?;
     change.commit(seen).await
 }
 
@@ -194,21 +204,25 @@ pub async fn update(
         let seen = seen(&call.app, &mut change, api).await?;
         return change.commit(seen).await;
     }
+    let before = seen(&call.app, &mut change, api.clone()).await?;
     apply(&mut api, &update)?;
     refuse_conflict(&mut change, &api).await?;
     version::change_current(&call.app, &mut change, &api, content).await?;
     api.updated_at = Timestamp::now();
     published_api::update(&mut change, &mut api).await?;
     let seen = publish::api(&mut change, api).await?;
+    audit::updated(call, &mut change, &before.whole(), &seen.whole()).await?;
     change.commit(seen).await
 }
 
 /// Takes an API out of service, with its keys.
 pub async fn delete(call: &Call, id: &PublishedApiId) -> Result<ChangeResult<()>> {
     let mut change = call.change().await?;
-    if call.fresh_target(&mut change, id).await?.is_none() {
+    let Some(api) = call.fresh_target(&mut change, id).await? else {
         return change.commit(()).await;
-    }
+    };
+    let found = seen(&call.app, &mut change, api).await?;
+    audit::deleted(call, &mut change, &found.whole()).await?;
     let now = Timestamp::now();
     published_api::delete(&mut change, &call.caller.environment_id, id, now).await?;
     uses::replace(&mut change, id, &[]).await?;

@@ -14,9 +14,11 @@ use kanat_model::page::{ListPage, Page};
 use kanat_model::{Error, Result, Timestamp};
 use kanat_store::Tx;
 use kanat_store::schedule::{self, Schedule, run};
+use serde_json::json;
 
+use crate::app::audit::{self, Audited};
 use crate::app::faults::both;
-use crate::app::flow::{deployed_plan, start};
+use crate::app::flow::{append, deployed_plan, prepare};
 use crate::app::timetable::{cron, next_run, parsed, zone};
 use crate::app::{App, Call, resource};
 pub use fire::fire_due;
@@ -114,6 +116,7 @@ pub async fn update(call: &Call, id: &ScheduleId, update: Update) -> Result<Deta
         schedule.next_run_at = next_run(&schedule, schedule.updated_at)?;
         schedule::update(&mut tx, &mut schedule).await?;
     }
+    audit::updated(call, &mut tx, &before, &schedule).await?;
     tx.commit().await?;
     details(&call.app, schedule).await
 }
@@ -138,16 +141,16 @@ pub async fn trigger(call: &Call, id: &ScheduleId) -> Result<MessageId> {
         due: at,
         manual: true,
     };
-    let started = start(
-        &call.app,
-        firing.start(
-            plan,
-            at,
-            call.caller.call.as_deref().map(key::management),
-            call.trace_context.clone(),
-        ),
-    )
-    .await?;
+    let start = firing.start(
+        plan,
+        at,
+        call.caller.call.as_deref().map(key::management),
+        call.trace_context.clone(),
+    );
+    let message = prepare(&call.app, start).await?;
+    let after = json!({ "messageId": message.id });
+    audit::begun(call, schedule.subject(), Some(after)).await?;
+    let started = append(&call.app, message).await?;
     if let Err(error) = noted(&call.app, &schedule.id, at, &started.message_id).await {
         // The message is under way: to say that nothing happened would be wrong.
         tracing::warn!(

@@ -13,6 +13,7 @@ use kanat_model::{Code, Error, Result, Timestamp};
 use kanat_store::{control_plane, sealed};
 use tokio::sync::{Mutex, oneshot};
 
+use crate::app::audit::{self, Subject};
 use crate::app::{App, Call};
 use crate::master_key;
 pub use active_calls::ActiveCalls;
@@ -106,6 +107,9 @@ async fn rotate_once(call: &Call) -> Result<Rotation> {
         ));
     };
     let new_key = begin(call).await?;
+    if !new_key {
+        audit::begun(call, subject(call), None).await?;
+    }
     refuse_other_keys(&call.app).await?;
     let mut all = reseal::Count::default();
     for _ in 0..MAX_PASSES {
@@ -123,6 +127,14 @@ async fn rotate_once(call: &Call) -> Result<Rotation> {
     Err(unfinished(
         "values are written under a former key all the time",
     ))
+}
+
+/// Returns what the audit log tells a rotation to be about.
+fn subject(call: &Call) -> Subject {
+    Subject {
+        id: Some(call.caller.account_id.to_string()),
+        ..Subject::default()
+    }
 }
 
 /// Puts a new key in front where that is to be done here; gives whether it did.
@@ -151,6 +163,7 @@ async fn begin(call: &Call) -> Result<bool> {
         Error::unavailable("the new master key cannot be written")
     })?;
     kanat_failpoint::hit("secrets.new_key");
+    audit::done(call, &mut tx, subject(call), None, None).await?;
     tx.commit().await?;
     tracing::info!("a new master key seals from now on");
     Ok(true)

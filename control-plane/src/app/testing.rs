@@ -39,6 +39,7 @@ pub fn over(store: Store, log: Arc<dyn MessageLog>) -> App {
         public_url: crate::PublicUrl::default(),
         api_url: crate::PublicUrl::default(),
         adapters: kanat_script::Pool::new(kanat_script::Options::default()),
+        denials: Arc::default(),
     }
 }
 
@@ -78,6 +79,7 @@ pub async fn call(app: &App, role: Role) -> Call {
         caller: caller(app, role).await,
         if_match: IfMatch::default(),
         trace_context: None,
+        origin: Default::default(),
     }
 }
 

@@ -228,6 +228,9 @@ mod tests {
             created_at: at(0),
             expires_at,
             last_used_at: None,
+            created_by_type: None,
+            created_by_id: None,
+            created_by_name: None,
         };
         for (key, code) in [
             (key(Role::Editor, None, None), None),

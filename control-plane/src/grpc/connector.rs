@@ -146,7 +146,7 @@ service! {
 
     complete_o_auth(call, request: CompleteOAuthRequest) -> CompleteOAuthResponse {
         let callback = convert::callback(request);
-        let completed = oauth::complete(&call.app, Some(&call.caller), callback).await?;
+        let completed = oauth::complete(&call.app, Some(&call), callback).await?;
         Ok(completed.map(convert::completed))
     }
 }

@@ -11,6 +11,7 @@ use kanat_model::Timestamp;
 use kanat_store::{Store, node};
 
 use super::periodic;
+use crate::app::audit::chain;
 use crate::app::{App, batch_job, consumer_key, flow};
 use crate::push::nodes::LISTED;
 
@@ -21,6 +22,7 @@ const PERIOD: Duration = Duration::from_secs(60 * 60);
 pub struct Retention {
     pub messages: Option<Duration>,
     pub batch_jobs: Option<Duration>,
+    pub audit_log: Option<Duration>,
 }
 
 /// Runs for ever. A failure waits for the next hour.
@@ -55,6 +57,15 @@ async fn drop_all(app: &App, retention: Retention) {
         "nodes that were not seen for a week",
         drop_unseen(&app.store, now.before(LISTED)).await,
     );
+    if let Some(keep) = retention.audit_log {
+        log(
+            "old entries of the audit log",
+            chain::retain(app, now.before(keep)).await,
+        );
+    }
+    if let Err(error) = chain::log_heads(app).await {
+        tracing::warn!(%error, "the head of the audit log cannot be read");
+    }
     if let Some(keep) = retention.messages {
         log("old messages", app.log.retain(now.before(keep)).await);
     }

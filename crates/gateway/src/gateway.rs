@@ -70,6 +70,19 @@ pub struct RouteInfo {
     pub public: bool,
 }
 
+/// Variables of the path of a request, by the names of their fields. Calls carry them in their
+/// extensions: a service may refuse a call before it reads the message.
+#[derive(Debug, Clone, Default)]
+pub struct PathVariables(Vec<(String, String)>);
+
+impl PathVariables {
+    /// Returns the value of the variable of this name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
 /// REST gateway to the gRPC services of `S`.
 #[derive(Clone)]
 pub struct Gateway<S> {
@@ -175,6 +188,10 @@ where
         if !rpc.rest.public && !parts.headers.contains_key(AUTHORIZATION) {
             return Err(Problem::unauthenticated());
         }
+        let named = variables
+            .iter()
+            .map(|(field, text)| (field.name().to_owned(), text.clone()));
+        extensions.insert(PathVariables(named.collect()));
         let incoming = Incoming {
             route,
             variables,

@@ -2,13 +2,14 @@
 
 use http::header::{
     ACCEPT, AUTHORIZATION, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, RETRY_AFTER,
+    USER_AGENT,
 };
 use kanat_net::request_id;
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-const TO_METADATA: [HeaderName; 7] = [
+const TO_METADATA: [HeaderName; 8] = [
     ACCEPT,
     AUTHORIZATION,
     HeaderName::from_static("x-environment"),
@@ -16,6 +17,7 @@ const TO_METADATA: [HeaderName; 7] = [
     HeaderName::from_static("traceparent"),
     HeaderName::from_static("tracestate"),
     LAST_EVENT_ID,
+    USER_AGENT,
 ];
 
 const FROM_METADATA: [HeaderName; 4] = [

@@ -27,4 +27,4 @@ mod percent;
 mod route;
 mod sse;
 
-pub use gateway::{Error, Gateway, Options, RouteInfo};
+pub use gateway::{Error, Gateway, Options, PathVariables, RouteInfo};

@@ -3,6 +3,7 @@
 mod adapter;
 mod api;
 mod api_key;
+mod audit;
 mod batch;
 mod completion;
 mod confirm;
@@ -94,6 +95,9 @@ pub enum Command {
     /// Governance policies: rules for flows, kept for reading; nothing evaluates them yet.
     #[command(subcommand)]
     Policy(policy::Command),
+    /// The audit log: who did what, and who was not allowed to.
+    #[command(subcommand)]
+    Audit(audit::Command),
     /// Data-plane nodes.
     #[command(subcommand)]
     Node(node::Command),
@@ -143,6 +147,7 @@ async fn answer(
         ApiKey,
         Environment,
         Policy,
+        Audit,
         Node,
         Secrets,
         Flow,

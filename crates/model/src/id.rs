@@ -75,6 +75,7 @@ ids! {
     BatchJobId = "bat";
     ApiKeyId = "key";
     PolicyId = "pol";
+    AuditEntryId = "aud";
     PublishedApiId = "api";
     ConsumerKeyId = "ck";
     /// A data-plane node, kept in its data folder.

@@ -5,6 +5,7 @@
 mod texts;
 
 pub mod adapter;
+pub mod audit;
 pub mod backoff;
 pub mod batch_job;
 pub mod clock;

@@ -1,6 +1,7 @@
 //! API keys of an account: their hashes, never their texts.
 
 use kanat_model::Timestamp;
+use kanat_model::audit::PrincipalType;
 use kanat_model::id::{AccountId, ApiKeyId, EnvironmentId};
 
 use crate::record::record;
@@ -22,12 +23,16 @@ pub struct ApiKey {
     pub created_at: Timestamp,
     pub expires_at: Option<Timestamp>,
     pub last_used_at: Option<Timestamp>,
+    /// Maker of the key: kind, id and name. Keys of earlier builds have none.
+    pub created_by_type: Option<PrincipalType>,
+    pub created_by_id: Option<String>,
+    pub created_by_name: Option<String>,
 }
 
 record! {
     ApiKey in "api_key" {
         id, account_id, name, role, environment_id, sha256, prefix, created_at, expires_at,
-        last_used_at
+        last_used_at, created_by_type, created_by_id, created_by_name
     }
 }
 

@@ -1,5 +1,6 @@
 //! Values of columns: the form in which the databases hold the types of the model.
 
+use kanat_model::audit::{PrincipalType, Via};
 use kanat_model::batch_job::Status as BatchJobStatus;
 use kanat_model::flow::Status as FlowStatus;
 use kanat_model::id::{self, EnvironmentId};
@@ -8,7 +9,7 @@ use kanat_model::published_api::{
     Auth, Cors, Method, OAuth2, OnTimeout, Validation, VersionStatus,
 };
 use kanat_model::schedule::RunStatus;
-use kanat_model::{Timestamp, adapter};
+use kanat_model::{Timestamp, adapter, audit};
 use sqlx::any::AnyArguments;
 use sqlx::query::Query;
 use sqlx::{Any, Decode, Encode, Type};
@@ -111,6 +112,7 @@ ids!(
     AccountId,
     AdapterId,
     ApiKeyId,
+    AuditEntryId,
     BatchJobId,
     BootId,
     ConsumerKeyId,
@@ -139,15 +141,18 @@ macro_rules! words {
 
 words!(
     adapter::Kind,
+    audit::Status,
     Auth,
     BatchJobStatus,
     FlowStatus,
     Method,
     OnTimeout,
+    PrincipalType,
     RunStatus,
     Severity,
     Validation,
     VersionStatus,
+    Via,
 );
 
 /// Settings are JSON.

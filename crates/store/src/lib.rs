@@ -6,6 +6,7 @@ pub mod adapter;
 pub mod announcement;
 pub mod answered_request;
 pub mod api_key;
+pub mod audit;
 pub mod batch_job;
 mod changes;
 mod column;

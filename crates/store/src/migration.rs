@@ -28,6 +28,7 @@ const MIGRATIONS: &[&str] = texts![
     "0014_sealed_definition",
     "0015_control_plane_key",
     "0016_policy",
+    "0017_audit",
 ];
 
 const CREATE: &str =

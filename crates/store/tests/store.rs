@@ -49,6 +49,7 @@ macro_rules! on_both_databases {
 
 mod store {
     mod api_key;
+    mod audit;
     mod connector_health;
     mod connector_instance;
     mod failover;

@@ -9,7 +9,7 @@ use kanat_model::{Code, Error, Result, Timestamp, saturated};
 use kanat_store::batch_job::{self, BatchJob, record, upload};
 
 use super::{check_flow, concurrency};
-use crate::app::Call;
+use crate::app::{Call, audit};
 
 /// Records of one job.
 const MAX_RECORDS: usize = 100_000;
@@ -92,6 +92,7 @@ impl Upload<'_> {
         };
         batch_job::insert(&mut tx, &job).await?;
         self.call.caller.note_made(&mut tx, &job.id).await?;
+        audit::created(self.call, &mut tx, &job).await?;
         tx.commit().await?;
         self.call.app.batch_jobs.notify_one();
         Ok(job)

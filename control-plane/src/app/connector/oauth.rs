@@ -25,6 +25,7 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::Config;
+use crate::app::audit::{self, Action, Audited};
 use crate::app::{App, Call, Caller, Change, ChangeResult};
 pub use refresh::{Renewals, refresh_due};
 pub use tokens::{TokenStatus, held, refused, seal_context as tokens_context};
@@ -128,9 +129,10 @@ pub async fn start(
 /// there is no caller; where there is one, it must be of the caller's account.
 pub async fn complete(
     app: &App,
-    caller: Option<&Caller>,
+    call: Option<&Call>,
     callback: Callback,
 ) -> Result<ChangeResult<(ConnectorInstance, TokenStatus)>> {
+    let caller = call.map(|call| &call.caller);
     let start = take(app, caller, &callback.state).await?;
     let instance = started_for(&mut *app.store.read().await?, &start).await?;
     let client = client(
@@ -191,6 +193,14 @@ pub async fn complete(
     .await?;
     super::republish(&mut change, &instance).await?;
     let held = tokens::held_of(&row);
+    let subject = instance.subject();
+    match call {
+        Some(call) => audit::done(call, &mut change, subject, None, None).await?,
+        None => {
+            let action = Action::new("connector", "callback");
+            audit::by_system(&mut change, &instance.account_id, action, subject, None).await?;
+        }
+    }
     change.commit((instance, held)).await
 }
 

@@ -16,9 +16,11 @@ use kanat_proto::plan::v1::{FlowPlan, SetVersion, trigger};
 use kanat_store::flow::{self, Flow};
 use kanat_store::flow_version::FlowVersion;
 use kanat_store::{Db, Tx, environment, flow_version, meta};
+use serde_json::Value;
 
 use super::names::EnvironmentNames;
 use super::{definition, fields, identity, refuse_callers, uses, version, webhook};
+use crate::app::audit::{self, Audited};
 use crate::app::{App, Call, Caller, Change, ChangeResult, change, name};
 use crate::push::Rollout;
 pub use together::Deploys;
@@ -129,9 +131,11 @@ async fn set_status(
     if is_repeat {
         return change.commit(flow).await;
     }
+    let before = flow.clone();
     flow.status = next(flow.status)?;
     flow.updated_at = Timestamp::now();
     flow::update(&mut change, &mut flow).await?;
+    audit::updated(call, &mut change, &before, &flow).await?;
     publish_again(&mut change, &flow).await?;
     change.urgent();
     change.commit(flow).await
@@ -158,13 +162,14 @@ async fn put_into_service(
         }
         call.if_match.check(flow.revision)?;
         let was_paused = flow.status == Status::Paused;
+        let before = flow.state(&call.app)?;
         let flow = asked.of(flow, &mut tx).await?;
         if runs_already(&call.app, &flow, &mut tx).await? {
             drop(tx);
             return unchanged(call, id, asked.status()).await;
         }
         let definition = asked.definition(&call.app, &flow)?;
-        let ready = ready(call, flow, definition, asked.status(), tx).await?;
+        let ready = ready(call, flow, before, definition, asked.status(), tx).await?;
         let held_messages = if was_paused {
             Some(held(call, id).await?)
         } else {
@@ -259,6 +264,7 @@ impl DeployRequest {
 async fn ready(
     call: &Call,
     mut flow: Flow,
+    before: Value,
     definition: Definition,
     status: fn(Status) -> Status,
     mut tx: Tx,
@@ -297,6 +303,12 @@ async fn ready(
             &call.caller.environment_id,
             &resource_id,
             &kanat_plan_stream::flow::encode(&plan),
+        ),
+        entry: audit::entry(
+            call,
+            flow.subject(),
+            Some(before),
+            Some(flow.state(&call.app)?),
         ),
         deployed_by: call.caller.clone(),
         summary,
@@ -373,6 +385,7 @@ async fn unchanged(
     let mut flow = call.existing(&mut change, id).await?;
     call.if_match.check(flow.revision)?;
     call.caller.note_made(&mut change, id).await?;
+    let before = flow.clone();
     let held_messages = Some(waiting).filter(|_| flow.status == Status::Paused);
     let status = next(flow.status);
     if status != flow.status {
@@ -382,6 +395,7 @@ async fn unchanged(
         change.urgent();
     }
     publish_again(&mut change, &flow).await?;
+    audit::updated(call, &mut change, &before, &flow).await?;
     change
         .commit(Deployment {
             flow,

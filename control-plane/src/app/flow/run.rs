@@ -6,9 +6,11 @@ use kanat_model::id::FlowId;
 use kanat_model::message::Trigger;
 use kanat_model::{Error, Timestamp};
 use kanat_proto::plan::v1::trigger::Kind;
+use serde_json::json;
 
 use super::deploy;
-use super::start::{Start, StartedMessage, start};
+use super::start::{Start, StartedMessage, append, prepare};
+use crate::app::audit::{self, Audited};
 use crate::app::{Call, json};
 
 const NULL: &str = "null";
@@ -42,17 +44,17 @@ pub async fn run(
     let payload = payload.unwrap_or_else(|| NULL.to_owned());
     let at = Timestamp::now();
     let dedupe = call.caller.call.as_deref().map(key::management);
-    start(
-        &call.app,
-        Start {
-            plan,
-            payload,
-            trigger: Trigger::Manual,
-            at,
-            dedupe,
-            batch_id: None,
-            traceparent: call.trace_context.clone(),
-        },
-    )
-    .await
+    let start = Start {
+        plan,
+        payload,
+        trigger: Trigger::Manual,
+        at,
+        dedupe,
+        batch_id: None,
+        traceparent: call.trace_context.clone(),
+    };
+    let message = prepare(&call.app, start).await?;
+    let after = json!({ "messageId": message.id });
+    audit::begun(call, flow.subject(), Some(after)).await?;
+    append(&call.app, message).await
 }

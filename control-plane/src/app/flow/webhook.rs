@@ -11,7 +11,7 @@ use kanat_store::flow::{self, Flow};
 use kanat_store::webhook_token::{self, Former};
 
 use super::deploy;
-use crate::app::{App, Call, ChangeResult, grace};
+use crate::app::{App, Call, ChangeResult, audit, grace};
 
 /// The `trigger_kind` of flows that a webhook starts.
 pub const TRIGGER: &str = "webhook";
@@ -39,6 +39,7 @@ pub async fn rotate(call: &Call, id: &FlowId, grace: Option<&str>) -> Result<Cha
     if is_repeat {
         return change.commit(flow).await;
     }
+    let before = flow.clone();
     let Some(sealed) = flow
         .webhook_token
         .as_ref()
@@ -65,6 +66,7 @@ pub async fn rotate(call: &Call, id: &FlowId, grace: Option<&str>) -> Result<Cha
     flow.updated_at = now;
     flow::update(&mut change, &mut flow).await?;
     deploy::publish_again(&mut change, &flow).await?;
+    audit::updated(call, &mut change, &before, &flow).await?;
     change.urgent();
     change.commit(flow).await
 }

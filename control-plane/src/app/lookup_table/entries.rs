@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 
+use kanat_model::id::LookupTableId;
 use kanat_model::{Error, FieldError, Result};
-use kanat_store::lookup_table::entry::Entry;
+use kanat_store::Db;
+use kanat_store::lookup_table::entry::{self, Entry};
+use serde_json::{Map, Value, json};
 
 const MAX_ENTRIES: u32 = 100_000;
 const MAX_KEY_BYTES: usize = 1_024;
@@ -11,6 +14,8 @@ const MAX_VALUE_BYTES: usize = 16 << 10;
 /// Nodes hold whole tables in memory.
 const MAX_TABLE_BYTES: usize = 16 << 20;
 const MAX_REPORTED: usize = 100;
+/// Keys of one change that the audit log tells.
+const MAX_TOLD: usize = 100;
 
 /// Entries whose keys all differ: of those with one key, the last one. Errors name each wrong one
 /// by its place.
@@ -62,6 +67,98 @@ pub fn check_size(bytes: usize) -> Result<()> {
         return Err(Error::field("entries", message));
     }
     Ok(())
+}
+
+/// Changes of entries as the audit log tells them.
+pub struct Edits {
+    pub before: Value,
+    pub after: Value,
+}
+
+impl Edits {
+    /// Returns what becomes of a table when entries, whose keys all differ, are put into it.
+    pub async fn of(db: &mut Db, table: &LookupTableId, entries: &[Entry]) -> Result<Self> {
+        let is_large = entries.len() > MAX_TOLD;
+        let mut all = HashMap::new();
+        if is_large {
+            let kept = entry::all(db, table).await?;
+            all.extend(kept.into_iter().map(|entry| (entry.key, entry.value)));
+        }
+        let mut told = Told::default();
+        for Entry { key, value } in entries {
+            let former = if is_large {
+                all.remove(key)
+            } else {
+                entry::get(db, table, key).await?
+            };
+            if former.as_ref() != Some(value) {
+                told.add(key, former, Some(value));
+            }
+        }
+        Ok(told.edits())
+    }
+
+    /// Returns what becomes of a table that loses an entry.
+    pub fn of_removal(key: &str, former: Option<String>) -> Self {
+        let mut told = Told::default();
+        told.add(key, former, None);
+        told.edits()
+    }
+}
+
+/// Keys that are told, each with the value before and after; the others are counted.
+#[derive(Default)]
+struct Told {
+    added: Pairs,
+    changed: Pairs,
+    removed: Pairs,
+    keys: usize,
+    omitted: usize,
+}
+
+#[derive(Default)]
+struct Pairs {
+    before: Map<String, Value>,
+    after: Map<String, Value>,
+}
+
+impl Told {
+    fn add(&mut self, key: &str, before: Option<String>, after: Option<&String>) {
+        if self.keys == MAX_TOLD {
+            self.omitted += 1;
+            return;
+        }
+        self.keys += 1;
+        let pairs = match (&before, after) {
+            (None, _) => &mut self.added,
+            (Some(_), Some(_)) => &mut self.changed,
+            (Some(_), None) => &mut self.removed,
+        };
+        pairs.before.insert(key.to_owned(), before.into());
+        pairs.after.insert(key.to_owned(), after.cloned().into());
+    }
+
+    fn edits(self) -> Edits {
+        let Self {
+            added,
+            changed,
+            removed,
+            omitted,
+            ..
+        } = self;
+        type Values = Map<String, Value>;
+        let state = |added: Values, changed: Values, removed: Values| {
+            let mut state = json!({"added": added, "changed": changed, "removed": removed});
+            if omitted > 0 {
+                state["omitted"] = omitted.into();
+            }
+            state
+        };
+        Edits {
+            before: state(added.before, changed.before, removed.before),
+            after: state(added.after, changed.after, removed.after),
+        }
+    }
 }
 
 fn faults(entry: &Entry) -> impl Iterator<Item = (&'static str, String)> {

@@ -8,12 +8,17 @@ use kanat_model::id::MessageId;
 use kanat_model::message::Status;
 use kanat_model::page::Page;
 use kanat_model::{Code, Error, Result, Timestamp};
+use serde_json::json;
 
 use super::{Query, append, deployed, replayed};
+use crate::app::audit::{self, Subject};
 use crate::app::{App, Call};
 
 /// Messages that one call may take up.
 const MAX_MESSAGES: u64 = 10_000;
+
+/// Ids that the audit log tells of one call.
+const MAX_TOLD: usize = 100;
 
 /// Calls to the log that wait for its group commit at one time.
 const AT_ONCE: usize = 64;
@@ -35,9 +40,11 @@ pub async fn retry_all(call: &Call, query: Query) -> Result<Vec<MessageId>> {
     super::check_flow(call, &filter.flow_id).await?;
     let found = find(&call.app, &filter).await?;
     if found.is_empty() {
+        begun_with(call, &filter, &found).await?;
         return Ok(Vec::new());
     }
     let version = deployed(call, &filter.flow_id).await?.version;
+    begun_with(call, &filter, &found).await?;
     let tenant = &filter.tenant;
     let retries = stream::iter(found).map(|message| async move {
         let retried = call
@@ -56,16 +63,19 @@ pub async fn retry_all(call: &Call, query: Query) -> Result<Vec<MessageId>> {
 pub async fn replay_all(call: &Call, query: Query) -> Result<Vec<MessageId>> {
     let filter = query.check(call.caller.tenant())?;
     let paused = super::check_flow(call, &filter.flow_id).await?;
-    let Some(mut filter) = paused.apply(filter) else {
+    let Some(mut filter) = paused.apply(filter.clone()) else {
+        begun_with(call, &filter, &[]).await?;
         return Ok(Vec::new());
     };
     let begun = begun(call).await?;
     filter.until = filter.until.into_iter().chain(begun).min();
     let found = find(&call.app, &filter).await?;
     if found.is_empty() {
+        begun_with(call, &filter, &found).await?;
         return Ok(Vec::new());
     }
     let plan = deployed(call, &filter.flow_id).await?;
+    begun_with(call, &filter, &found).await?;
     let tenant = &filter.tenant;
     let plan = &plan;
     let contents = stream::iter(found).map(|message| async move {
@@ -87,6 +97,17 @@ pub async fn replay_all(call: &Call, query: Query) -> Result<Vec<MessageId>> {
         Ok(append(&call.app, message).await?.message_id)
     });
     taken_up(replays.buffered(AT_ONCE)).await
+}
+
+/// Writes the entry of a call on the messages that were found.
+async fn begun_with(call: &Call, filter: &Filter, found: &[Message]) -> Result<()> {
+    let ids: Vec<_> = found.iter().take(MAX_TOLD).map(|found| &found.id).collect();
+    let after = json!({"flowId": filter.flow_id, "messages": found.len(), "messageIds": ids});
+    let subject = Subject {
+        environment_id: Some(call.caller.environment_id.clone()),
+        ..Subject::default()
+    };
+    audit::begun(call, subject, Some(after)).await
 }
 
 /// Returns when a call with an idempotency key began first. What it makes is received then or

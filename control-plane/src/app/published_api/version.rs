@@ -13,6 +13,7 @@ use kanat_store::published_api::{self, PublishedApi};
 
 use super::content::{CheckedContent, Content};
 use super::{ApiView, current, publish, seen};
+use crate::app::audit::{self, VersionOfApi};
 use crate::app::flow::{EnvironmentNames, deployed_plan, step_names};
 use crate::app::{App, Call, Change, ChangeResult};
 
@@ -53,7 +54,7 @@ pub async fn create(
     };
     write(&call.app, &mut change, &api, &mut made, content).await?;
     version::insert(&mut change, id, &made).await?;
-    finish(change, api, number).await
+    finish(call, change, api, None, number).await
 }
 
 /// Says when a version is to end.
@@ -68,6 +69,7 @@ pub async fn deprecate(
         return made_before(call, change, id, label).await;
     };
     let mut version = labelled(&mut change, &api, label).await?;
+    let before = version.clone();
     let sunset_at = date(sunset_date).ok_or_else(|| {
         Error::field(
             "sunsetDate",
@@ -78,7 +80,7 @@ pub async fn deprecate(
     version.sunset_at = Some(sunset_at);
     version.deprecated_at = version.deprecated_at.or(Some(Timestamp::now()));
     version::update(&mut change, id, &version).await?;
-    finish(change, api, version.number).await
+    finish(call, change, api, Some(before), version.number).await
 }
 
 /// When a version is ended.
@@ -100,6 +102,7 @@ pub async fn retire(
         return made_before(call, change, id, label).await;
     };
     let mut version = labelled(&mut change, &api, label).await?;
+    let before = version.clone();
     let now = Timestamp::now();
     version.status = match when {
         Retire::AfterItsSunset => version.status.retire(version.sunset_at, now)?,
@@ -107,7 +110,7 @@ pub async fn retire(
     };
     version.retired_at = Some(now);
     version::update(&mut change, id, &version).await?;
-    finish(change, api, version.number).await
+    finish(call, change, api, Some(before), version.number).await
 }
 
 /// Version `v1` of a new API.
@@ -268,8 +271,10 @@ async fn made_before(
 }
 
 async fn finish(
+    call: &Call,
     mut change: Change<'_>,
     mut api: PublishedApi,
+    before: Option<Version>,
     number: u32,
 ) -> Result<ChangeResult<SeenVersion>> {
     api.updated_at = Timestamp::now();
@@ -281,6 +286,16 @@ async fn finish(
         .find(|version| version.number == number)
         .cloned();
     let version = version.ok_or_else(Error::internal)?;
+    let of_api = |version| VersionOfApi {
+        api: &seen.api,
+        version,
+    };
+    match &before {
+        None => audit::created(call, &mut change, &of_api(&version)).await?,
+        Some(before) => {
+            audit::updated(call, &mut change, &of_api(before), &of_api(&version)).await?;
+        }
+    }
     change.commit(SeenVersion { seen, version }).await
 }
 

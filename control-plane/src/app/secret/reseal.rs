@@ -3,13 +3,15 @@
 
 use kanat_model::Result;
 use kanat_model::id::{EnvironmentId, FlowId, InstanceId};
+use kanat_store::audit::chain;
 use kanat_store::sealed::{self, Column, Row};
 
 use crate::app::App;
+use crate::app::audit;
 use crate::app::connector::{self, oauth};
 use crate::app::environment;
 use crate::app::flow::{definition, webhook};
-use crate::app::kept_answer;
+use crate::app::{kept_answer, kept_key};
 use crate::push::source;
 
 /// Values of one transaction. A value may have some megabytes, and others wait for their turn to
@@ -35,6 +37,10 @@ pub async fn all(app: &App) -> Result<Count> {
     }
     let mut tx = app.store.begin().await?;
     count.resealed += environment::renew_sealing_keys(&mut tx, &app.sealer).await?;
+    for account in chain::accounts(&mut tx).await? {
+        let name = audit::chain::key_name(&account);
+        count.resealed += u32::from(kept_key::renew(&mut tx, &app.sealer, &name).await?);
+    }
     sealed::forget_former_answers(&mut tx).await?;
     tx.commit().await?;
     Ok(count)

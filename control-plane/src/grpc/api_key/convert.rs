@@ -17,6 +17,12 @@ pub fn new(request: wire::CreateApiKeyRequest) -> NewApiKey {
 
 /// A key without its text.
 pub fn key(key: ApiKey) -> wire::ApiKey {
+    let maker = key.created_by_type.zip(key.created_by_id);
+    let created_by = maker.map(|(kind, id)| wire::Creator {
+        r#type: kind.as_str().to_owned(),
+        id,
+        name: key.created_by_name.unwrap_or_default(),
+    });
     carry!(
         wire::ApiKey, key { name, role, prefix }
         text { id, created_at }
@@ -24,6 +30,7 @@ pub fn key(key: ApiKey) -> wire::ApiKey {
         with {
             key_shown: None,
             key: None,
+            created_by,
         }
     )
 }

@@ -29,6 +29,8 @@ flags! {
         /// Days for which finished batch jobs and their records are kept; 0 keeps them for ever
         /// [default: 30].
         "KANAT_BATCH_RETENTION_DAYS" => batch_retention_days: Option<u32>,
+        /// Days for which entries of the audit log are kept; 0 keeps them for ever [default: 400].
+        "KANAT_AUDIT_RETENTION_DAYS" => audit_retention_days: Option<u32>,
         /// The owner's API key of a first start: `kanat_ak_` and then at least 32 letters, digits,
         /// `-` or `_` [default: a random one, printed once].
         #[arg(hide_env_values = true)]
@@ -111,6 +113,7 @@ impl Flags {
             retention: kanat_control_plane::Retention {
                 messages: value::retention(*self.retention_days.get_or_insert(30)),
                 batch_jobs: value::retention(*self.batch_retention_days.get_or_insert(30)),
+                audit_log: value::retention(*self.audit_retention_days.get_or_insert(400)),
             },
             key_file: process.own_key_file(),
             adapters: process.adapters.0.clone(),

@@ -42,6 +42,13 @@ pub async fn all(db: &mut Db, table: &LookupTableId) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
+const GET: &str = "SELECT value FROM lookup_entry WHERE table_id = $1 AND name = $2";
+
+/// Returns the value of a key.
+pub async fn get(db: &mut Db, table: &LookupTableId, key: &str) -> Result<Option<String>> {
+    db.first(GET, &[table, &key]).await
+}
+
 const FIND: &str = "SELECT name, value FROM lookup_entry WHERE table_id = $1 \
     AND ($2 = '' OR name GLOB $2 \
     OR value GLOB $2) ORDER BY name LIMIT $3";

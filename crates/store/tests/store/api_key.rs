@@ -24,6 +24,9 @@ async fn a_key_is_found_by_its_hash_until_it_is_revoked(test: TestStore) {
         created_at: NOW,
         expires_at: Some(NOW),
         last_used_at: None,
+        created_by_type: None,
+        created_by_id: None,
+        created_by_name: None,
     };
     api_key::insert(&mut tx, &key).await.unwrap();
     assert_eq!(

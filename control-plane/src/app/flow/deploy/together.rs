@@ -11,6 +11,7 @@ use kanat_flow::Definition;
 use kanat_flow::definition::Trigger;
 use kanat_model::id::EnvironmentId;
 use kanat_model::{Code, Error, Result};
+use kanat_store::audit::Entry;
 use kanat_store::flow::{self, Flow};
 use kanat_store::flow_version::{self, FlowVersion};
 use kanat_store::published::Resource;
@@ -19,7 +20,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::{EnvironmentNames, refuse_callers};
-use crate::app::{App, Caller, Change, timetable};
+use crate::app::{App, Caller, Change, audit, timetable};
 use crate::push::Version;
 
 /// Deploys of one transaction.
@@ -43,6 +44,8 @@ pub struct PreparedDeploy {
     pub uses: Vec<String>,
     /// The plan.
     pub resource: Resource,
+    /// Entry of the audit log.
+    pub entry: Entry,
     /// Caller of the deploy.
     pub deployed_by: Caller,
     /// Summary of the change, for the version.
@@ -266,6 +269,7 @@ async fn write(
     };
     flow_version::insert(change, &version).await?;
     ready.deployed_by.note_made(change, &flow.id).await?;
+    audit::write(change, &ready.entry).await?;
     timetable::follow(change, &flow, &ready.definition, flow.updated_at).await?;
     flow_use::replace(change, &flow.id, &ready.uses).await?;
     Ok(WriteOutcome::Written(Box::new(flow)))

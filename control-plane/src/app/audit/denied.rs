@@ -1,0 +1,146 @@
+//! Denied calls. The first ones of a caller and an action in a minute have an entry each; the
+//! others are counted, and told by one entry when the minute is over.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use kanat_model::Timestamp;
+use kanat_model::id::AuditEntryId;
+use kanat_store::audit::{self, Entry};
+use parking_lot::Mutex;
+
+use super::{Origin, Status, Subject, of};
+use crate::app::{App, Caller};
+
+/// Calls of a minute that are told one by one.
+const MAX_TOLD: u64 = 10;
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Denied calls of the last minute, by caller and action.
+#[derive(Debug, Default)]
+pub struct Denials(Mutex<HashMap<Kind, Window>>);
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Kind {
+    caller: String,
+    action: String,
+}
+
+#[derive(Debug)]
+struct Window {
+    /// By the clock of waits.
+    ends_at: Timestamp,
+    calls: u64,
+    last: Entry,
+}
+
+impl Denials {
+    /// Counts a denied call, and returns its entry if it is told by one of its own.
+    fn count(&self, entry: Entry, now: Timestamp) -> Option<Entry> {
+        let kind = Kind {
+            caller: entry.actor.id.clone(),
+            action: entry.action.clone(),
+        };
+        let mut windows = self.0.lock();
+        let window = windows.entry(kind).or_insert_with(|| Window {
+            ends_at: now.after(WINDOW),
+            calls: 0,
+            last: entry.clone(),
+        });
+        window.calls += 1;
+        if window.calls <= MAX_TOLD {
+            return Some(entry);
+        }
+        window.last = entry;
+        None
+    }
+
+    /// Ends the minutes that are over; returns an entry for each that has calls without one.
+    fn ended(&self, now: Timestamp) -> Vec<Entry> {
+        let mut windows = self.0.lock();
+        let ended = windows.extract_if(|_, window| window.ends_at <= now);
+        let uncounted = ended.filter(|(_, window)| window.calls > MAX_TOLD);
+        uncounted
+            .map(|(_, window)| Entry {
+                id: AuditEntryId::generate(),
+                calls: window.calls - MAX_TOLD,
+                ..window.last
+            })
+            .collect()
+    }
+
+    /// Returns when the next minute is over.
+    fn next_end(&self) -> Option<Timestamp> {
+        self.0.lock().values().map(|window| window.ends_at).min()
+    }
+}
+
+/// Writes the entry of a denied call. That it cannot be written does not change the answer.
+pub async fn denied(app: &App, caller: &Caller, origin: &Origin, entity_id: Option<String>) {
+    let is_of_environment =
+        origin.action.is_of_environment() && !caller.environment_id.as_str().is_empty();
+    let subject = Subject {
+        id: entity_id,
+        name: None,
+        environment_id: is_of_environment.then(|| caller.environment_id.clone()),
+    };
+    let now = Timestamp::steady();
+    let mut entries = app.denials.ended(now);
+    let entry = of(caller, origin, subject, Status::Denied);
+    entries.extend(app.denials.count(entry, now));
+    write(app, &entries).await;
+}
+
+/// Writes the entries of minutes that are over; returns when the next one is.
+pub async fn write_counts(app: &App) -> Option<Timestamp> {
+    write(app, &app.denials.ended(Timestamp::steady())).await;
+    app.denials.next_end()
+}
+
+/// Writes the entries of all minutes, before the process ends.
+pub async fn write_all(app: &App) {
+    let end = Timestamp::steady().after(WINDOW + WINDOW);
+    write(app, &app.denials.ended(end)).await;
+}
+
+async fn write(app: &App, entries: &[Entry]) {
+    if entries.is_empty() {
+        return;
+    }
+    let written = async {
+        let mut tx = app.store.begin().await?;
+        for entry in entries {
+            audit::insert(&mut tx, entry).await?;
+        }
+        tx.commit().await
+    };
+    if let Err(error) = written.await {
+        tracing::error!(%error, "denied calls cannot be written to the audit log");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kanat_auth::Role;
+
+    use super::*;
+    use crate::app::testing;
+
+    #[tokio::test]
+    async fn beyond_ten_in_a_minute_denied_calls_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = testing::in_folder(folder.path()).await;
+        let caller = testing::caller(&app, Role::Viewer).await;
+        let origin = Origin::default();
+        let entry = || of(&caller, &origin, Subject::default(), Status::Denied);
+        let denials = Denials::default();
+        let now = Timestamp::from_millis(0);
+        let told = (0..25).filter_map(|_| denials.count(entry(), now));
+        assert_eq!(told.count(), 10);
+        assert!(denials.ended(now).is_empty());
+        let ended = denials.ended(now.after(WINDOW));
+        assert_eq!(ended.len(), 1);
+        assert_eq!(ended[0].calls, 15);
+        assert!(denials.count(entry(), now).is_some());
+    }
+}

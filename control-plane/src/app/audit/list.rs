@@ -1,0 +1,119 @@
+//! Lists of the audit log.
+
+use kanat_model::audit::{Status, Via};
+use kanat_model::id::{AuditEntryId, EnvironmentId};
+use kanat_model::page::Page;
+use kanat_model::{Error, Result, Timestamp};
+use kanat_store::audit::{self, Entry, Filter, Position};
+use kanat_store::environment;
+
+use crate::app::{Call, beyond_binding};
+
+/// What a caller asks for; texts as they came.
+#[derive(Debug, Default)]
+pub struct Query {
+    pub action: Option<String>,
+    pub entity_type: Option<String>,
+    pub entity_id: Option<String>,
+    pub user_id: Option<String>,
+    /// Id or name.
+    pub environment: Option<String>,
+    pub status: Option<String>,
+    pub via: Option<String>,
+    pub request_id: Option<String>,
+    pub since: Option<String>,
+    pub until: Option<String>,
+    /// `nextCursor` of the page before; then the page's offset says nothing.
+    pub cursor: Option<String>,
+}
+
+/// A page of entries.
+#[derive(Debug)]
+pub struct EntryPage {
+    pub entries: Vec<Entry>,
+    pub total: u64,
+    pub next: Option<AuditEntryId>,
+}
+
+/// The account's entries, newest first; of a key that is bound to an environment, those of it.
+pub async fn list(call: &Call, query: Query, page: Page) -> Result<EntryPage> {
+    let mut tx = call.read().await?;
+    let account = &call.caller.account_id;
+    let bound = call.caller.bound_to.clone();
+    let wanted = match &query.environment {
+        None => None,
+        Some(text) => Some(match environment::find(&mut tx, account, text).await? {
+            Some(found) => found.id,
+            // One that was deleted has entries all the same.
+            None => EnvironmentId::from(text.as_str()),
+        }),
+    };
+    if let (Some(bound), Some(wanted)) = (&bound, &wanted)
+        && bound != wanted
+    {
+        return Err(beyond_binding());
+    }
+    let filter = Filter {
+        environment_id: wanted.or(bound),
+        status: word("status", query.status, Status::parse, "done or denied")?,
+        via: word(
+            "via",
+            query.via,
+            Via::parse,
+            "api, cli, console, mcp or system",
+        )?,
+        since: instant("since", query.since)?,
+        until: instant("until", query.until)?,
+        action: query.action,
+        entity_type: query.entity_type,
+        entity_id: query.entity_id,
+        actor_id: query.user_id,
+        request_id: query.request_id,
+    };
+    let cursor = query.cursor.map(AuditEntryId::from);
+    if let Some(cursor) = &cursor
+        && !cursor
+            .as_str()
+            .starts_with(&format!("{}_", AuditEntryId::PREFIX))
+    {
+        return Err(Error::field(
+            "cursor",
+            "is no nextCursor of a page of this list",
+        ));
+    }
+    let position = match &cursor {
+        Some(id) => Position::After(id),
+        None => Position::Offset(page.offset),
+    };
+    let total = audit::count(&mut tx, account, &filter).await?;
+    // One more tells whether there is another page.
+    let mut entries = audit::list(&mut tx, account, &filter, position, page.limit + 1).await?;
+    let has_more = entries.len() > page.limit as usize;
+    entries.truncate(page.limit as usize);
+    let next = entries.last().filter(|_| has_more);
+    Ok(EntryPage {
+        next: next.map(|entry| entry.id.clone()),
+        entries,
+        total,
+    })
+}
+
+fn word<T>(
+    field: &str,
+    text: Option<String>,
+    parse: fn(&str) -> Option<T>,
+    known: &str,
+) -> Result<Option<T>> {
+    let parsed = text.map(|text| {
+        parse(&text).ok_or_else(|| Error::field(field, format!("{text:?} is not {known}")))
+    });
+    parsed.transpose()
+}
+
+fn instant(field: &str, text: Option<String>) -> Result<Option<Timestamp>> {
+    let parsed = text.map(|text| {
+        let message = || format!("{text:?} is no instant, as in 2026-01-31T08:15:00Z");
+        Timestamp::parse(&text).ok_or_else(|| Error::field(field, message()))
+    });
+    parsed.transpose()
+}

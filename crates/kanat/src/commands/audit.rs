@@ -1,0 +1,110 @@
+//! `kanat audit`: the audit log of the account, and whether it is whole.
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use super::{Page, Session, query, since};
+use crate::exit::failure;
+use crate::output::table;
+
+const PATH: &str = "/audit-log";
+
+/// Commands for the audit log.
+#[derive(Subcommand)]
+pub enum Command {
+    /// List entries, newest first.
+    List(Box<List>),
+    /// Find out whether an entry was changed, removed or added behind the service's back; ends with
+    /// 1 if one was.
+    Verify {
+        /// Head that an earlier verification has shown: a log that has lost its end since is found.
+        #[arg(long)]
+        head: Option<String>,
+    },
+}
+
+/// Filters of the list.
+#[derive(clap::Args)]
+pub struct List {
+    /// As in `flow.deploy`.
+    #[arg(long)]
+    action: Option<String>,
+    /// As in `flow`.
+    #[arg(long)]
+    entity_type: Option<String>,
+    #[arg(long)]
+    entity_id: Option<String>,
+    /// Id of the caller.
+    #[arg(long)]
+    user_id: Option<String>,
+    /// Id or name of an environment.
+    #[arg(long)]
+    environment_id: Option<String>,
+    /// `done` or `denied`.
+    #[arg(long)]
+    status: Option<String>,
+    /// `api`, `cli`, `console`, `mcp` or `system`.
+    #[arg(long)]
+    via: Option<String>,
+    #[arg(long)]
+    request_id: Option<String>,
+    /// Instant, or a time back such as `1h`.
+    #[arg(long, value_parser = since::parse)]
+    since: Option<String>,
+    /// Instant, or a time back such as `1h`; entries of that moment are left out.
+    #[arg(long, value_parser = since::parse)]
+    until: Option<String>,
+    /// `nextCursor` of the page before, as `-o json` prints it.
+    #[arg(long)]
+    cursor: Option<String>,
+    #[command(flatten)]
+    page: Page,
+}
+
+const COLUMNS: &str = "AT:at,ACTION:action,NAME:entityName,ENTITY:entityId,BY:actor.name,VIA:via,\
+                       STATUS:status,ADDRESS:address,ID:id";
+const FIELDS: &str = "Intact:intact,Broken at:brokenAt,Reason:reason,Entries:entries,From:from,\
+                      To:to,Unchained:unchained,Head:head";
+
+impl Command {
+    pub async fn run(self, session: &Session) -> Result<()> {
+        match self {
+            Self::List(list) => list.run(session).await,
+            Self::Verify { head } => verify(session, head).await,
+        }
+    }
+}
+
+impl List {
+    async fn run(self, session: &Session) -> Result<()> {
+        let query = self.page.with([
+            ("action", self.action),
+            ("entityType", self.entity_type),
+            ("entityId", self.entity_id),
+            ("userId", self.user_id),
+            ("environmentId", self.environment_id),
+            ("status", self.status),
+            ("via", self.via),
+            ("requestId", self.request_id),
+            ("since", self.since),
+            ("until", self.until),
+            ("cursor", self.cursor),
+        ]);
+        session.list(PATH, query, COLUMNS).await
+    }
+}
+
+async fn verify(session: &Session, head: Option<String>) -> Result<()> {
+    let query = query([("head", head)]);
+    let found = session
+        .client
+        .get(&format!("{PATH}/verify"), &query)
+        .await?;
+    session.print(&found, |found| table::fields(found, FIELDS))?;
+    if found.text("intact") == "true" {
+        return Ok(());
+    }
+    Err(failure(
+        "the audit log is not as the service has written it",
+    ))
+}
