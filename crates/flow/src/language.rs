@@ -1,5 +1,5 @@
-//! The flow language as tables, for editors and for the JSON Schema: the keys of definitions, beside
-//! the tables of expressions. The compiler reads the same tables.
+//! The flow language as tables, for editors and for the JSON Schema: the keys of definitions,
+//! beside the tables of expressions. The compiler reads the same tables.
 
 mod keys;
 mod schema;

@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_usage_shows_each_way_to_write_a_function() {
+    fn a_usage_shows_all_forms_of_a_function() {
         let usage = |name| {
             let function = transforms().find(|function| function.name == name);
             function

@@ -1,7 +1,7 @@
 //! Agreement of both ends of the plan stream: names and hashes of resources, hashes of sets of
-//! them, the chunks of a snapshot, the parts of a lookup table, the bodies of flows and of published
-//! APIs, the form in which a plan is kept with messages, and the plan schemas that a build can run.
-//! No I/O.
+//! them, the chunks of a snapshot, the parts of a lookup table, the bodies of flows and of
+//! published APIs, the form in which a plan is kept with messages, and the plan schemas that a
+//! build can run. No I/O.
 
 #![warn(missing_docs)]
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{entries, entry, key};
 
 #[tokio::test]
-async fn a_denied_call_is_told_with_what_its_path_names() {
+async fn a_denied_call_has_an_entry_with_what_its_path_names() {
     let app = TestApp::start().await;
     let (id, viewer) = key(&app, "viewer", None).await;
     let denied = viewer.post("/api/v1/flows/flw_1/deploy", &json!({})).await;
@@ -34,7 +34,7 @@ async fn a_denied_call_is_told_with_what_its_path_names() {
 }
 
 #[tokio::test]
-async fn beyond_ten_in_a_minute_they_are_told_together() {
+async fn beyond_ten_in_a_minute_they_share_an_entry() {
     let mut app = TestApp::start().await;
     let (_, viewer) = key(&app, "viewer", None).await;
     for _ in 0..14 {

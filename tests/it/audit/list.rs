@@ -95,7 +95,7 @@ async fn secrets_are_masked() {
 }
 
 #[tokio::test]
-async fn entries_of_tables_are_told_by_their_keys() {
+async fn changes_of_table_entries_are_listed_by_their_keys() {
     let app = TestApp::start().await;
     let tables = "/api/v1/lookup-tables";
     let table = app.api.post(tables, &json!({"name": "countries"})).await;
@@ -196,7 +196,7 @@ async fn filters_narrow_and_cursors_go_on() {
 }
 
 #[tokio::test]
-async fn the_address_is_that_of_the_client_behind_trusted_proxies() {
+async fn the_address_is_that_of_the_client_before_trusted_proxies() {
     let app = TestApp::start_with(&[("KANAT_TRUSTED_PROXIES", "127.0.0.1/32,10.0.0.0/8")]).await;
     let forwarded = "203.0.113.9, 198.51.100.7, 10.1.2.3";
     let api = app.api.with_header("x-forwarded-for", forwarded);
@@ -207,7 +207,7 @@ async fn the_address_is_that_of_the_client_behind_trusted_proxies() {
 }
 
 #[tokio::test]
-async fn the_command_line_is_told_and_lists() {
+async fn calls_of_the_command_line_say_so_and_it_lists_them() {
     let app = TestApp::start().await;
     let cli = Cli::of(&app);
     cli.run(&["lookup", "create", "countries"]).await.expect();

@@ -13,7 +13,7 @@ use super::{Origin, Status, Subject, of};
 use crate::app::{App, Caller};
 
 /// Calls of a minute that are told one by one.
-const MAX_TOLD: u64 = 10;
+const MAX_SINGLE_ENTRIES: u64 = 10;
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// Denied calls of the last minute, by caller and action.
@@ -48,7 +48,7 @@ impl Denials {
             last: entry.clone(),
         });
         window.calls += 1;
-        if window.calls <= MAX_TOLD {
+        if window.calls <= MAX_SINGLE_ENTRIES {
             return Some(entry);
         }
         window.last = entry;
@@ -59,11 +59,11 @@ impl Denials {
     fn ended(&self, now: Timestamp) -> Vec<Entry> {
         let mut windows = self.0.lock();
         let ended = windows.extract_if(|_, window| window.ends_at <= now);
-        let uncounted = ended.filter(|(_, window)| window.calls > MAX_TOLD);
+        let uncounted = ended.filter(|(_, window)| window.calls > MAX_SINGLE_ENTRIES);
         uncounted
             .map(|(_, window)| Entry {
                 id: AuditEntryId::generate(),
-                calls: window.calls - MAX_TOLD,
+                calls: window.calls - MAX_SINGLE_ENTRIES,
                 ..window.last
             })
             .collect()

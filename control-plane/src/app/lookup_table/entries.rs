@@ -15,7 +15,7 @@ const MAX_VALUE_BYTES: usize = 16 << 10;
 const MAX_TABLE_BYTES: usize = 16 << 20;
 const MAX_REPORTED: usize = 100;
 /// Keys of one change that the audit log tells.
-const MAX_TOLD: usize = 100;
+const MAX_LISTED_KEYS: usize = 100;
 
 /// Entries whose keys all differ: of those with one key, the last one. Errors name each wrong one
 /// by its place.
@@ -78,13 +78,13 @@ pub struct Edits {
 impl Edits {
     /// Returns what becomes of a table when entries, whose keys all differ, are put into it.
     pub async fn of(db: &mut Db, table: &LookupTableId, entries: &[Entry]) -> Result<Self> {
-        let is_large = entries.len() > MAX_TOLD;
+        let is_large = entries.len() > MAX_LISTED_KEYS;
         let mut all = HashMap::new();
         if is_large {
             let kept = entry::all(db, table).await?;
             all.extend(kept.into_iter().map(|entry| (entry.key, entry.value)));
         }
-        let mut told = Told::default();
+        let mut listed = ListedKeys::default();
         for Entry { key, value } in entries {
             let former = if is_large {
                 all.remove(key)
@@ -92,23 +92,23 @@ impl Edits {
                 entry::get(db, table, key).await?
             };
             if former.as_ref() != Some(value) {
-                told.add(key, former, Some(value));
+                listed.add(key, former, Some(value));
             }
         }
-        Ok(told.edits())
+        Ok(listed.edits())
     }
 
     /// Returns what becomes of a table that loses an entry.
     pub fn of_removal(key: &str, former: Option<String>) -> Self {
-        let mut told = Told::default();
-        told.add(key, former, None);
-        told.edits()
+        let mut listed = ListedKeys::default();
+        listed.add(key, former, None);
+        listed.edits()
     }
 }
 
-/// Keys that are told, each with the value before and after; the others are counted.
+/// Keys that are listed, each with the value before and after; the others are counted.
 #[derive(Default)]
-struct Told {
+struct ListedKeys {
     added: Pairs,
     changed: Pairs,
     removed: Pairs,
@@ -122,9 +122,9 @@ struct Pairs {
     after: Map<String, Value>,
 }
 
-impl Told {
+impl ListedKeys {
     fn add(&mut self, key: &str, before: Option<String>, after: Option<&String>) {
-        if self.keys == MAX_TOLD {
+        if self.keys == MAX_LISTED_KEYS {
             self.omitted += 1;
             return;
         }

@@ -18,7 +18,7 @@ use crate::app::{App, Call};
 const MAX_MESSAGES: u64 = 10_000;
 
 /// Ids that the audit log tells of one call.
-const MAX_TOLD: usize = 100;
+const MAX_LISTED_IDS: usize = 100;
 
 /// Calls to the log that wait for its group commit at one time.
 const AT_ONCE: usize = 64;
@@ -101,7 +101,11 @@ pub async fn replay_all(call: &Call, query: Query) -> Result<Vec<MessageId>> {
 
 /// Writes the entry of a call on the messages that were found.
 async fn begun_with(call: &Call, filter: &Filter, found: &[Message]) -> Result<()> {
-    let ids: Vec<_> = found.iter().take(MAX_TOLD).map(|found| &found.id).collect();
+    let ids: Vec<_> = found
+        .iter()
+        .take(MAX_LISTED_IDS)
+        .map(|found| &found.id)
+        .collect();
     let after = json!({"flowId": filter.flow_id, "messages": found.len(), "messageIds": ids});
     let subject = Subject {
         environment_id: Some(call.caller.environment_id.clone()),

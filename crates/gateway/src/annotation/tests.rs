@@ -10,17 +10,7 @@ use prost_reflect::{FileDescriptor, ServiceDescriptor};
 use super::*;
 use crate::field::inline_json;
 
-const INTRODUCTION: &str = "\
-# Fields of the HTTP API
-
-Each call of the [HTTP API](HTTP_API.md) with the fields of its body or query, and the records of the answers. The page is made from
-[proto/kanat/v1](../proto/kanat/v1) by `UPDATE_PAGES=1 cargo test -p kanat-gateway`. [permissions.md](permissions.md) has the permission of each call.
-
-- A field that is left out has its default, or keeps its value in an update. Fields of the path are not listed again.
-- *JSON* is a value of any type and shape, which is kept as it was sent. Numbers without further words are whole numbers. Times are texts in ISO 8601.
-- A *list of X, in pages* has the members `data` and `pagination`. Its call also takes `limit` and `offset` ([lists](HTTP_API.md#lists)).
-- *Or null*: in a body, null takes the value away. An answer has null where there is no value. Other fields without a value are left out of answers.
-";
+const INTRODUCTION: &str = include_str!("tests/introduction.txt");
 
 /// End of the answer of a list.
 const IN_PAGES: &str = ", in pages";
@@ -111,7 +101,8 @@ fn call(
         let name = upload.json_name();
         let _ = write!(
             out,
-            "\n`{name}` may also come as a file: as the body itself, or as the part `file` of a form.\n"
+            "\n`{name}` may also come as a file: as the body itself, or as the part `file` of \
+             a form.\n"
         );
     }
     for field in &given {

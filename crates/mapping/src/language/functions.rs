@@ -4,7 +4,7 @@ use super::ParameterKind::Expression;
 use super::{Example, Function, Parameter};
 
 /// Greatest number of arguments of `coalesce`.
-const MAX_COALESCED: usize = 100;
+const MAX_VALUES: usize = 100;
 
 pub(crate) const IF: Function = Function {
     name: "if",
@@ -21,7 +21,7 @@ pub(crate) const IF: Function = Function {
 
 pub(crate) const COALESCE: Function = Function {
     name: "coalesce",
-    parameters: &[Parameter::required("value", Expression, "Value; up to 100").up_to(MAX_COALESCED)],
+    parameters: &[Parameter::required("value", Expression, "Value; up to 100").up_to(MAX_VALUES)],
     text: "The first value that is neither null nor undefined",
     example: Example::of("coalesce(source.nick, source.name)")
         .on(r#"{"name":"Ann"}"#)
