@@ -85,8 +85,8 @@ fn call(
     let in_path = |field: &FieldDescriptor| first.path.contains(&format!("{{{}}}", field.name()));
     let answer = answer(method, &rest, records);
     let is_listed = |field: &FieldDescriptor| {
-        !["clear", "pagination"].contains(&field.name())
-            && !(answer.ends_with(IN_PAGES) && ["limit", "offset"].contains(&field.name()))
+        let pages = answer.ends_with(IN_PAGES) && ["limit", "offset"].contains(&field.name());
+        !pages && !["clear", "pagination"].contains(&field.name())
     };
     let given: Vec<_> = input
         .fields()
