@@ -23,19 +23,10 @@ pub fn run(filters: &[String]) -> Result<()> {
         "--features",
         FAILPOINTS,
     ]);
-    if std::env::var_os("RUST_TEST_THREADS").is_none() {
-        test.env("RUST_TEST_THREADS", threads().to_string());
-    }
     if !filters.is_empty() {
         test.arg("--").args(filters);
     }
     command::run(test)
-}
-
-/// Number of tests that run at the same time: the long ones wait for processes, disks and leases,
-/// and by one for each core they would leave more than half of the cores idle.
-fn threads() -> usize {
-    2 * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Looks for what the tests need of the machine, installs what is ours to install, and builds them.

@@ -160,10 +160,21 @@ async fn a_message_that_waits_is_discarded_before_it_is_replayed() {
 #[tokio::test]
 async fn messages_that_failed_for_their_callers_alone_are_counted_beside_those_that_failed() {
     let app = TestApp::start().await;
-    let flow = "name: tax\nversion: 1\nsource: {trigger: api}\nmapping: {tax: source.tax}\n";
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let flow = r"flow: tax
+version: 1
+source:
+  trigger: api
+target:
+  connector: erp
+  endpoint: /in
+  method: POST
+";
     app.api.deployed(flow).await;
     let api = json!({
         "flowName": "tax", "path": "tax", "authType": "none",
+        "responseMapping": {"tax": "source.tax"},
         "responseSchema": {"type": "object", "properties": {"tax": {"type": "number"}}},
     });
     app.api
