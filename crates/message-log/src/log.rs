@@ -56,7 +56,8 @@ pub trait MessageLog:
 /// Messages as nodes accept, claim and settle them.
 #[async_trait::async_trait]
 pub trait DeliveryStore: Send + Sync {
-    /// Appends a message. [`Error::Full`] at once, without waiting, when the queue is full.
+    /// Appends a message. [`Error::Full`](crate::Error::Full) at once, without waiting, when the
+    /// queue is full.
     async fn append(&self, message: NewMessage) -> Result<AppendOutcome>;
 
     /// Appends messages together with their first attempts, all or none of them. Waits for room in

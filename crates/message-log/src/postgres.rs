@@ -87,7 +87,8 @@ const RETAIN_TIMEOUT: Duration = Duration::from_secs(3_600);
 ///
 /// It connects to the database itself, not through a pooler that shares sessions: it listens, and
 /// prepares statements. While the database is away, or does not answer within
-/// [`Options::patience`], calls fail as [`Error::Unavailable`]; when it is back, they work again.
+/// [`Options::patience`], calls fail as [`Error::Unavailable`](crate::Error::Unavailable); when it
+/// is back, they work again.
 pub struct PostgresLog {
     queue: Queue,
     readers: Pool,
