@@ -37,7 +37,7 @@ pub struct Origin {
     pub via: Via,
     pub request_id: Option<String>,
     pub address: Option<IpAddr>,
-    /// Whether a success of the call has an entry.
+    /// True when a success of the call must have an entry.
     pub is_audited: bool,
     has_entry: Arc<AtomicBool>,
 }

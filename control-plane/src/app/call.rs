@@ -16,7 +16,7 @@ pub struct Call {
     pub if_match: IfMatch,
     /// Trace context of the caller: its `traceparent`, and behind a space its `tracestate`.
     pub trace_context: Option<String>,
-    /// What the audit log tells of the call beside its caller.
+    /// Origin of the call, for its entry in the audit log.
     pub origin: Origin,
 }
 

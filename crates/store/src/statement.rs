@@ -98,7 +98,7 @@ impl Answer for () {
     }
 }
 
-/// Whether the statement wrote a row.
+/// Outcome of a statement: true when it wrote a row.
 impl Answer for bool {
     async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self> {
         db.changes(text, values).await

@@ -9,7 +9,7 @@ use kanat_store::environment;
 
 use crate::app::{Call, beyond_binding};
 
-/// What a caller asks for; texts as they came.
+/// Filters and page that a caller asks for; texts as they came.
 #[derive(Debug, Default)]
 pub struct Query {
     pub action: Option<String>,

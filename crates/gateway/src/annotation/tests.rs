@@ -38,7 +38,8 @@ fn page(pool: &DescriptorPool) -> String {
     services.retain(|service| service.package_name() == "kanat.v1");
     services.sort_by_key(|service| service.name().to_owned());
     for service in &services {
-        let (title, about) = (service.name(), about_service(service));
+        let title = service.name();
+        let about = about_service(service);
         let _ = write!(page, "\n## {title}\n\n{about}\n");
         for method in service.methods() {
             page += &call(pool, &method, &mut records);

@@ -27,7 +27,7 @@ record! { Link in "audit_link" { account_id, sequence, entry_id, hash } }
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
     pub account_id: AccountId,
-    /// Of the last link; 0 before the first one.
+    /// Sequence of the last link; 0 before the first one.
     pub sequence: u64,
     pub hash: [u8; 32],
     /// Number of links that are kept.
