@@ -26,7 +26,7 @@ pub use scan::{
     skip_whitespace,
 };
 pub use stream::{Part, Position, SplitError, Splitter, Step};
-pub use string::{closing_quote, decode, key_is, plain_end, write_string};
+pub use string::{closing_quote, decode, key_is, plain_end, read_string, write_string};
 
 /// Greatest depth to which the lists and objects of a document may nest.
 pub const MAX_DEPTH: usize = 128;

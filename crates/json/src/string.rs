@@ -38,6 +38,19 @@ pub fn decode(raw: &str) -> Cow<'_, str> {
     }
 }
 
+/// Returns the text of the string whose first quote stands at `start`, and the position after its
+/// last one.
+pub fn read_string(text: &str, start: usize) -> (Cow<'_, str>, usize) {
+    let bytes = text.as_bytes();
+    let stop = quote_or_backslash(bytes, start + 1);
+    if bytes.get(stop) == Some(&b'"') {
+        let plain = text.get(start + 1..stop).unwrap_or_default();
+        return (Cow::Borrowed(plain), stop + 1);
+    }
+    let end = closing_quote(bytes, stop);
+    (decode(text.get(start..end).unwrap_or_default()), end)
+}
+
 /// Returns whether a key, with its quotes, is `name`.
 pub fn key_is(raw: &str, name: &str) -> bool {
     let bytes = raw.as_bytes();
@@ -243,5 +256,21 @@ mod tests {
         assert!(
             key_is(r#""a\\n""#, r"a\n") && !key_is(r#""a\n""#, r"a\n") && key_is(r#""a\n""#, "a\n")
         );
+    }
+
+    #[test]
+    fn reads_a_string_and_goes_on_after_it() {
+        for (text, expected, end) in [
+            (r#"{"name":1}"#, "name", 7),
+            (r#"{"a\"b":1}"#, "a\"b", 7),
+            (r#"{"\u0066":1}"#, "f", 9),
+            (r#"{"":1}"#, "", 3),
+            (r#"{"open"#, "open", 6),
+            (r#"{"open\"#, "open", 7),
+        ] {
+            let (read, after) = read_string(text, 1);
+            assert_eq!(read, expected, "{text}");
+            assert_eq!(after, end, "{text}");
+        }
     }
 }

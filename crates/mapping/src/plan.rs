@@ -191,10 +191,10 @@ impl Plan {
                 effort.spend(passed);
                 return key + 1;
             }
-            let key_end = json::closing_quote(bytes, key + 1);
+            let (name, key_end) = json::read_string(text, key);
             let value = json::skip_colon(bytes, key_end);
             passed += WALKED;
-            let end = match text.get(key..key_end).and_then(|key| step.named(key)) {
+            let end = match step.named(&name) {
                 Some(below) => {
                     passed += self.steps[below].slots.len() as u64;
                     self.visit(below, text, value, slots, effort)
@@ -247,19 +247,18 @@ impl Plan {
 }
 
 impl Step {
-    /// Returns the step below for a key that stands with its quotes.
-    fn named(&self, key: &str) -> Option<usize> {
-        let key = json::decode(key);
+    /// Returns the step below of that name.
+    fn named(&self, wanted: &str) -> Option<usize> {
         if self.names.len() <= MAX_COMPARED_NAMES {
             return self
                 .names
                 .iter()
-                .find(|(name, _)| *name == key)
+                .find(|(name, _)| name == wanted)
                 .map(|(_, below)| *below);
         }
         let place = self
             .names
-            .binary_search_by(|(name, _)| name.as_str().cmp(&key))
+            .binary_search_by(|(name, _)| name.as_str().cmp(wanted))
             .ok()?;
         Some(self.names[place].1)
     }
