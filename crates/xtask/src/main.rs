@@ -40,8 +40,8 @@ usage: cargo xtask <task>
                      --seed S; print a table of what was acked, lost, given up, sent twice or out
                      of order, and of how long recovery took
   soak --overload LIST offer ten times what a target takes to a service on each log (all, or
-                     sqlite,postgres) for --seconds N; print what was accepted, refused and
-                     delivered, and how fast
+                     sqlite,postgres) for --seconds N (--kanat PATH: to this one); print what was
+                     accepted, refused and delivered, and how fast
   fuzz [OPTION...]   run every fuzz target under libFuzzer for --seconds N each (--target NAME:
                      this one), and print what was executed and covered
   full               everything that takes too long for every change; prints one table

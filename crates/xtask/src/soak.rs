@@ -4,6 +4,7 @@
 //! ten times what a target takes. Each round has its own seed.
 //! Bounds of time are held to the letter, so the machine should have nothing else to do.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -37,11 +38,14 @@ enum Task {
     Overload {
         list: String,
         seconds: u64,
+        /// Service to run instead of the one built beside the tests.
+        kanat: Option<PathBuf>,
     },
 }
 
 /// Runs as many rounds as `--rounds` says, with seeds that begin at `--seed`; or the faults that
-/// `--faults` names, or the overload of the logs that `--overload` names, each for `--seconds`.
+/// `--faults` names, or the overload of the logs that `--overload` names, each for `--seconds`;
+/// `--kanat` names another service to overload.
 pub fn run(options: &[String]) -> Result<()> {
     let task = parse(options)?;
     test::prepare()?;
@@ -58,9 +62,14 @@ pub fn run(options: &[String]) -> Result<()> {
             faults.args([list, seconds.to_string(), seed.to_string()]);
             command::run(faults)
         }
-        Task::Overload { list, seconds } => {
+        Task::Overload {
+            list,
+            seconds,
+            kanat,
+        } => {
             let mut overload = Command::new(workspace::target_folder().join("debug/overload"));
             overload.args([list, seconds.to_string()]);
+            overload.envs(kanat.map(|path| ("KANAT_BIN", path)));
             command::run(overload)
         }
     }
@@ -99,6 +108,7 @@ fn parse(options: &[String]) -> Result<Task> {
     let mut seed = 1;
     let mut faults = None;
     let mut overload = None;
+    let mut kanat = None;
     for option in options.chunks(2) {
         let [name, value] = option else {
             bail!("{} needs a value", option.concat())
@@ -114,12 +124,17 @@ fn parse(options: &[String]) -> Result<Task> {
             "--seed" => seed = number()?,
             "--faults" => faults = Some(value.clone()),
             "--overload" => overload = Some(value.clone()),
+            "--kanat" => kanat = Some(PathBuf::from(value)),
             _ => bail!(
                 "there is no option {name}: soak takes --rounds N, --faults LIST --seconds N or \
-                 --overload LIST --seconds N, and --seed S",
+                 --overload LIST --seconds N --kanat PATH, and --seed S",
             ),
         }
     }
+    ensure!(
+        kanat.is_none() || overload.is_some(),
+        "--kanat is for --overload"
+    );
     match (faults, overload) {
         (None, None) => {
             ensure!(
@@ -150,6 +165,7 @@ fn parse(options: &[String]) -> Result<Task> {
             Ok(Task::Overload {
                 list,
                 seconds: seconds.unwrap_or(SECONDS),
+                kanat,
             })
         }
         (Some(_), Some(_)) => bail!("--faults and --overload are runs of their own"),
@@ -202,17 +218,19 @@ mod tests {
 
     #[test]
     fn takes_a_list_of_logs_under_overload() {
-        let overload = |seconds| {
+        let overload = |seconds, kanat: Option<&str>| {
             Some(Task::Overload {
                 list: "all".to_owned(),
                 seconds,
+                kanat: kanat.map(PathBuf::from),
             })
         };
-        assert_eq!(parsed(&["--overload", "all"]), overload(60));
+        assert_eq!(parsed(&["--overload", "all"]), overload(60, None));
         assert_eq!(
-            parsed(&["--overload", "all", "--seconds", "9"]),
-            overload(9)
+            parsed(&["--overload", "all", "--seconds", "9", "--kanat", "former"]),
+            overload(9, Some("former"))
         );
+        assert_eq!(parsed(&["--faults", "kill", "--kanat", "former"]), None);
         assert_eq!(parsed(&["--overload", "all", "--faults", "kill"]), None);
     }
 }
