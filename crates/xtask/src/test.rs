@@ -1,6 +1,8 @@
 //! `cargo xtask test`: the one test command. It builds the binary that the black-box tests start,
 //! looks for what they need from the machine, and runs every test of the workspace.
 
+use std::process::Command;
+
 use anyhow::{Context, Result, bail};
 use kanat_testing_postgres::Programs;
 
@@ -9,24 +11,33 @@ use crate::command::{self, cargo};
 /// The points at which the fault tests let the binary die.
 pub const FAILPOINTS: &str = "kanat/failpoints";
 
+/// Test target whose tests run real processes. They wait more than they compute.
+const BLACK_BOX: &str = "it";
+
+/// Glob of the names of all other test targets.
+const OTHERS: &str = "[!i]*";
+
+/// Variable that says how many tests of a target run at a time.
+const THREADS: &str = "RUST_TEST_THREADS";
+
 /// Runs all tests; `filters` (test names, or `--nocapture` and its kin) go to the test binaries.
 pub fn run(filters: &[String]) -> Result<()> {
     prepare()?;
     // No crate has doc tests: looking for them in each would take a minute.
-    let mut test = cargo([
-        "test",
-        "--workspace",
-        "--lib",
-        "--bins",
-        "--tests",
-        "--locked",
-        "--features",
-        FAILPOINTS,
-    ]);
-    if !filters.is_empty() {
-        test.arg("--").args(filters);
+    command::run(test(&["--lib", "--bins", "--test", OTHERS], filters))?;
+    let mut black_box = test(&["--test", BLACK_BOX], filters);
+    if std::env::var_os(THREADS).is_none() {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        black_box.env(THREADS, (cores + cores / 2).to_string());
     }
-    command::run(test)
+    command::run(black_box)
+}
+
+/// Command that runs the tests of the targets that `selection` names.
+fn test(selection: &[&str], options: &[String]) -> Command {
+    let mut test = cargo(["test", "--workspace", "--locked", "--features", FAILPOINTS]);
+    test.args(selection).arg("--").args(options);
+    test
 }
 
 /// Looks for what the tests need of the machine, installs what is ours to install, and builds them.
