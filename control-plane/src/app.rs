@@ -26,6 +26,7 @@ pub mod node;
 pub mod policy;
 pub mod published_api;
 pub mod schedule;
+pub mod search;
 pub mod secret;
 #[cfg(test)]
 pub mod testing;

@@ -45,6 +45,7 @@ pub mod page;
 mod policy;
 mod published_api;
 mod schedule;
+mod search;
 mod secret;
 pub mod status;
 
@@ -114,6 +115,7 @@ pub(crate) async fn routes(app: &Arc<App>) -> Result<Routes, crate::Error> {
         policy_service_server::PolicyServiceServer,
         published_api_service_server::PublishedApiServiceServer,
         schedule_service_server::ScheduleServiceServer,
+        search_service_server::SearchServiceServer,
         secret_service_server::SecretServiceServer,
     );
     let reflection = || {

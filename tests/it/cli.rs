@@ -11,3 +11,4 @@ mod lookup;
 mod message;
 mod published_api;
 mod schedule;
+mod search;

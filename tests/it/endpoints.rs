@@ -217,6 +217,7 @@ const TESTS: &[(&str, &str)] = &[
     ("ScheduleService/PreviewSchedule", "schedule/preview.rs"),
     ("ScheduleService/TriggerSchedule", "schedule/trigger.rs"),
     ("ScheduleService/UpdateSchedule", "schedule/update.rs"),
+    ("SearchService/Search", "search.rs"),
     ("SecretService/RotateSecrets", "secret/rotate.rs"),
 ];
 

@@ -30,6 +30,7 @@ mod policy;
 mod poll;
 mod published_api;
 mod schedule;
+mod search;
 mod secret;
 mod start;
 mod steps;

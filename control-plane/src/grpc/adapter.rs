@@ -32,7 +32,7 @@ service! {
         request: ListAdapterTemplatesRequest
     ) -> ListAdapterTemplatesResponse {
         let page = page::asked(request.limit, request.offset)?;
-        Ok(page::answer(page::cut(template::ALL.to_vec(), page), convert::template))
+        Ok(page::answer(page.cut(template::ALL.to_vec()), convert::template))
     }
 
     get_adapter(call, request: GetAdapterRequest) -> Adapter {

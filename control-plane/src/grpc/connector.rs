@@ -28,7 +28,7 @@ service! {
         let page = page::asked(request.limit, request.offset)?;
         let search = request.search.unwrap_or_default();
         let found = connector::catalog(request.category.as_deref(), &search)?;
-        Ok(page::answer(page::cut(found, page), convert::entry))
+        Ok(page::answer(page.cut(found), convert::entry))
     }
 
     get_catalog_entry(_call, request: GetCatalogEntryRequest) -> CatalogEntry {
@@ -38,7 +38,7 @@ service! {
     list_catalog_actions(_call, request: ListCatalogActionsRequest) -> ListCatalogActionsResponse {
         let page = page::asked(request.limit, request.offset)?;
         let entry = connector::catalog_entry(&request.catalog_id)?;
-        Ok(page::answer(page::cut(entry.actions.iter().collect(), page), convert::action))
+        Ok(page::answer(page.cut(entry.actions.iter().collect()), convert::action))
     }
 
     get_catalog_action(_call, request: GetCatalogActionRequest) -> CatalogAction {

@@ -10,7 +10,7 @@ service! {
 
     list_nodes(call, request: ListNodesRequest) -> ListNodesResponse {
         let page = page::asked(request.limit, request.offset)?;
-        let nodes = page::cut(node::list(&call).await?, page);
+        let nodes = page.cut(node::list(&call).await?);
         Ok(page::answer(nodes, |node| convert::node(node, &call.caller.environment_id)))
     }
 }

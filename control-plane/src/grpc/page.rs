@@ -96,15 +96,3 @@ pub fn pagination(page: Page, total: u64) -> Pagination {
         total_is_least: None,
     }
 }
-
-/// The part of a list in memory that `page` asks for.
-pub fn cut<T>(items: Vec<T>, page: Page) -> ListPage<T> {
-    let total = items.len() as u64;
-    let skip = usize::try_from(page.offset).unwrap_or(usize::MAX);
-    let take = usize::try_from(page.limit).unwrap_or(usize::MAX);
-    ListPage {
-        items: items.into_iter().skip(skip).take(take).collect(),
-        total,
-        page,
-    }
-}

@@ -49,7 +49,7 @@ service! {
     ) -> ListPublishedApiVersionsResponse {
         let seen = published_api::get(&call, &request.id.into()).await?;
         let page = page::asked(request.limit, request.offset)?;
-        let found = page::cut(seen.versions.clone(), page);
+        let found = page.cut(seen.versions.clone());
         Ok(page::answer(found, |version| convert::version(&seen, version)))
     }
 

@@ -25,6 +25,7 @@ mod program;
 mod restore_point;
 mod rotation;
 mod schedule;
+mod search;
 mod secrets;
 mod session;
 mod since;
@@ -86,6 +87,8 @@ pub enum Command {
     /// JavaScript that reshapes payloads.
     #[command(subcommand)]
     Adapter(adapter::Command),
+    /// Find flows, connectors, adapters, published APIs and lookup tables by their words.
+    Search(search::Search),
     /// Keys of the account, which open the management API.
     #[command(subcommand)]
     ApiKey(api_key::Command),
@@ -160,5 +163,6 @@ async fn answer(
         Api,
         Key,
         Adapter,
+        Search,
     )
 }

@@ -23,6 +23,18 @@ impl Page {
             offset: offset.unwrap_or(0),
         }
     }
+
+    /// Cuts this page out of a list in memory.
+    pub fn cut<T>(self, items: Vec<T>) -> ListPage<T> {
+        let total = items.len() as u64;
+        let skip = usize::try_from(self.offset).unwrap_or(usize::MAX);
+        let take = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        ListPage {
+            items: items.into_iter().skip(skip).take(take).collect(),
+            total,
+            page: self,
+        }
+    }
 }
 
 /// One page of a list, and the length of the whole.

@@ -1,11 +1,17 @@
-//! A caller's search text: its bound, what counts as the same letter, and the patterns in which
-//! databases look for it.
+//! A caller's search text: its bound, what counts as the same letter, the patterns in which
+//! databases look for it, and its words.
+
+mod kind;
+mod words;
 
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::LazyLock;
 
 use crate::Error;
+
+pub use kind::Kind;
+pub use words::{Word, words};
 
 /// Longest search text, in characters.
 pub const MAX_CHARS: usize = 500;

@@ -8,7 +8,7 @@ use kanat_model::page::{ListPage, Page};
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error, Result};
+use crate::{Db, Error, Result, search_entry};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adapter {
@@ -44,7 +44,8 @@ record! {
 pub async fn insert(db: &mut Db, adapter: &Adapter) -> Result<()> {
     db.insert(adapter)
         .await
-        .map_err(Error::taken("adapter", &adapter.name))
+        .map_err(Error::taken("adapter", &adapter.name))?;
+    search_entry::update(db, adapter.id.as_str()).await
 }
 
 statements! {
@@ -55,7 +56,7 @@ statements! {
     /// Deletes an adapter; returns whether it existed.
     fn delete(environment: &EnvironmentId, id: &AdapterId, at: Timestamp) -> bool =
         "UPDATE adapter SET deleted_at = $3 WHERE environment_id = $1 AND id = $2 AND deleted_at \
-         IS NULL";
+         IS NULL", index id;
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM adapter WHERE environment_id = $1 AND \
@@ -97,5 +98,6 @@ pub async fn update(db: &mut Db, adapter: &mut Adapter) -> Result<()> {
     adapter.version += 1;
     db.run(UPDATE, &adapter.values())
         .await
-        .map_err(Error::taken("adapter", &adapter.name))
+        .map_err(Error::taken("adapter", &adapter.name))?;
+    search_entry::update(db, adapter.id.as_str()).await
 }

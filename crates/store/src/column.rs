@@ -9,6 +9,7 @@ use kanat_model::published_api::{
     Auth, Cors, Method, OAuth2, OnTimeout, Validation, VersionStatus,
 };
 use kanat_model::schedule::RunStatus;
+use kanat_model::search::Kind;
 use kanat_model::{Timestamp, adapter, audit};
 use sqlx::any::AnyArguments;
 use sqlx::query::Query;
@@ -145,6 +146,7 @@ words!(
     Auth,
     BatchJobStatus,
     FlowStatus,
+    Kind,
     Method,
     OnTimeout,
     PrincipalType,

@@ -8,7 +8,7 @@ use kanat_model::page::{ListPage, Page};
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error, Result};
+use crate::{Db, Error, Result, search_entry};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectorInstance {
@@ -54,7 +54,8 @@ record! {
 pub async fn insert(db: &mut Db, instance: &ConnectorInstance) -> Result<()> {
     db.insert(instance)
         .await
-        .map_err(Error::taken("connector instance", &instance.name))
+        .map_err(Error::taken("connector instance", &instance.name))?;
+    search_entry::update(db, instance.id.as_str()).await
 }
 
 statements! {
@@ -70,7 +71,7 @@ statements! {
     /// Deletes an instance; returns whether it existed.
     fn delete(environment: &EnvironmentId, id: &InstanceId, at: Timestamp) -> bool =
         "UPDATE connector_instance SET deleted_at = $3, revision = revision + 1 WHERE \
-         environment_id = $1 AND id = $2 AND deleted_at IS NULL";
+         environment_id = $1 AND id = $2 AND deleted_at IS NULL", index id;
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM connector_instance \
@@ -123,5 +124,5 @@ pub async fn update(db: &mut Db, instance: &mut ConnectorInstance) -> Result<()>
         .map_err(Error::taken("connector instance", &instance.name))?;
     Error::check_changed(done, "connector instance", &instance.id)?;
     instance.revision += 1;
-    Ok(())
+    search_entry::update(db, instance.id.as_str()).await
 }

@@ -15,6 +15,20 @@ const POSTGRES_SETUP: &str = "SET synchronous_commit = on;
     SET lock_timeout = 0;
     SET idle_in_transaction_session_timeout = '60s'";
 
+/// Index of words in the shared text of the schema.
+const WORD_INDEX: &str = "CREATE WORD INDEX search_index";
+
+/// Index of words. Its tokens are words that are split already: ASCII tokens end at spaces, and
+/// other characters are never touched. Beginnings of words are completed from the vocabulary.
+const SQLITE_WORD_INDEX: &str = "CREATE VIRTUAL TABLE search_index USING fts5 (terms, \
+    content = '', contentless_delete = 1, detail = none, tokenize = 'ascii');
+    CREATE VIRTUAL TABLE search_vocabulary USING fts5vocab (search_index, row)";
+
+/// Index of words. It has no list of pending entries, which every search would go through.
+const POSTGRES_WORD_INDEX: &str = "CREATE TABLE search_index ( \
+    rowid BIGINT NOT NULL PRIMARY KEY, terms TSVECTOR NOT NULL);
+    CREATE INDEX search_index_terms ON search_index USING GIN (terms) WITH (fastupdate = off)";
+
 impl Dialect {
     /// Begins a transaction that writes. On SQLite it takes the write lock at once: one that took
     /// it later could fail halfway because another wrote in between.
@@ -62,6 +76,51 @@ impl Dialect {
         }
     }
 
+    /// A statement about the index of words. `search_index MATCH $1` compares with a query of
+    /// [`Self::term`] and [`Self::beginning`], and `TERMS($2)` has terms between spaces.
+    pub(crate) fn word_index_text(self, shared: &str) -> String {
+        match self {
+            Self::Sqlite => shared.replace("TERMS($2)", "$2"),
+            Self::Postgres => shared
+                .replace("search_index MATCH $1", "terms @@ CAST($1 AS TSQUERY)")
+                // The order of the primary key leads through entries without the words.
+                .replace("ORDER BY rowid DESC", "ORDER BY rowid + 0 DESC")
+                .replace("TERMS($2)", "array_to_tsvector(string_to_array($2, ' '))"),
+        }
+    }
+
+    /// Query of the index of words that finds a term.
+    pub(crate) fn term(self, term: &str) -> String {
+        match self {
+            Self::Sqlite => format!("\"{term}\""),
+            Self::Postgres => format!("'{term}'"),
+        }
+    }
+
+    /// Query of the index of words that finds the terms that begin with a text.
+    pub(crate) fn beginning(self, text: &str) -> String {
+        match self {
+            Self::Sqlite => format!("\"{text}\" *"),
+            Self::Postgres => format!("'{text}':*"),
+        }
+    }
+
+    /// Query of the index of words that finds what all of `queries` find.
+    pub(crate) fn all_of(self, queries: &[String]) -> String {
+        match self {
+            Self::Sqlite => queries.join(" AND "),
+            Self::Postgres => queries.join(" & "),
+        }
+    }
+
+    /// Query of the index of words that finds what one of `queries` finds.
+    pub(crate) fn any_of(self, queries: &[String]) -> String {
+        match self {
+            Self::Sqlite => format!("({})", queries.join(" OR ")),
+            Self::Postgres => format!("({})", queries.join(" | ")),
+        }
+    }
+
     /// A statement that shows bytes in hexadecimal digits, in the words of this database. Digits
     /// are upper case.
     pub(crate) fn hex_text(self, shared: &str) -> String {
@@ -78,8 +137,10 @@ impl Dialect {
     /// is.
     pub(crate) fn schema_text(self, shared: &str) -> String {
         match self {
-            Self::Sqlite => shared.to_owned(),
+            Self::Sqlite => shared.replace(WORD_INDEX, SQLITE_WORD_INDEX),
             Self::Postgres => shared
+                .replace(WORD_INDEX, POSTGRES_WORD_INDEX)
+                .replace(" INTEGER", " BIGINT GENERATED ALWAYS AS IDENTITY")
                 .replace(" BLOB", " BYTEA")
                 .replace(" DOUBLE", " DOUBLE PRECISION")
                 .replace(" TEXT", " TEXT COLLATE \"C\""),

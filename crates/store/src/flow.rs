@@ -9,7 +9,7 @@ use kanat_model::page::{ListPage, Page};
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error, Result};
+use crate::{Db, Error, Result, search_entry};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flow {
@@ -78,7 +78,8 @@ macro_rules! select {
 pub async fn insert(db: &mut Db, flow: &Flow) -> Result<()> {
     db.insert(flow)
         .await
-        .map_err(Error::taken("flow", &flow.name))
+        .map_err(Error::taken("flow", &flow.name))?;
+    search_entry::update(db, flow.id.as_str()).await
 }
 
 statements! {
@@ -96,7 +97,7 @@ statements! {
     /// Deletes a flow; returns whether it existed.
     fn delete(environment: &EnvironmentId, id: &FlowId, at: Timestamp) -> bool =
         "UPDATE flow SET deleted_at = $3, revision = revision + 1 WHERE environment_id = $1 AND \
-         id = $2 AND deleted_at IS NULL";
+         id = $2 AND deleted_at IS NULL", index id;
 }
 
 const EXISTS: &str = "SELECT COUNT(*) AS total FROM flow WHERE id = $1 AND deleted_at IS NULL";
@@ -144,7 +145,7 @@ pub async fn update(db: &mut Db, flow: &mut Flow) -> Result<()> {
         .map_err(Error::taken("flow", &flow.name))?;
     Error::check_changed(done, "flow", &flow.id)?;
     flow.revision += 1;
-    Ok(())
+    search_entry::update(db, flow.id.as_str()).await
 }
 
 /// A definition that is not sealed: a draft, or a version where there is a number.
@@ -207,5 +208,6 @@ pub async fn seal(
             &sealed,
         ],
     )
-    .await
+    .await?;
+    search_entry::update(db, plain.flow_id.as_str()).await
 }

@@ -38,6 +38,7 @@ mod record;
 pub mod schedule;
 pub mod sealed;
 mod search;
+pub mod search_entry;
 mod sql;
 mod statement;
 mod store;

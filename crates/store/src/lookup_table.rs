@@ -9,7 +9,7 @@ use kanat_model::id::{AccountId, EnvironmentId, LookupTableId};
 use crate::record::record;
 use crate::sql::sql;
 use crate::statement::{lists, statements};
-use crate::{Db, Error, Result};
+use crate::{Db, Error, Result, search_entry};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LookupTable {
@@ -36,7 +36,8 @@ record! {
 pub async fn insert(db: &mut Db, table: &LookupTable) -> Result<()> {
     db.insert(table)
         .await
-        .map_err(Error::taken("lookup table", &table.name))
+        .map_err(Error::taken("lookup table", &table.name))?;
+    search_entry::update(db, table.id.as_str()).await
 }
 
 statements! {
@@ -47,7 +48,7 @@ statements! {
     /// Deletes a table; returns whether it existed.
     fn delete(environment: &EnvironmentId, id: &LookupTableId, at: Timestamp) -> bool =
         "UPDATE lookup_table SET deleted_at = $3 WHERE environment_id = $1 AND id = $2 AND \
-         deleted_at IS NULL";
+         deleted_at IS NULL", index id;
 }
 
 lists! {

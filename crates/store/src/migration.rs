@@ -2,7 +2,7 @@
 //! schema is refused.
 
 use crate::dialect::Dialect;
-use crate::{Db, Error, Result, meta};
+use crate::{Db, Error, Result, meta, search_entry};
 
 macro_rules! texts {
     ($($name:literal),* $(,)?) => {
@@ -29,7 +29,11 @@ const MIGRATIONS: &[&str] = texts![
     "0015_control_plane_key",
     "0016_policy",
     "0017_audit",
+    "0018_search",
 ];
+
+/// The schema from which on words of resources are in an index.
+const SEARCH: i64 = 18;
 
 const CREATE: &str =
     "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
@@ -38,11 +42,15 @@ const RECORD: &str = "INSERT INTO schema_version (version) VALUES ($1)";
 
 /// Brings the schema to the one that this build knows.
 pub(crate) async fn run(db: &mut Db, dialect: Dialect) -> Result<()> {
-    apply(db, dialect, MIGRATIONS).await?;
+    let found = apply(db, dialect, MIGRATIONS).await?;
+    if found < SEARCH {
+        search_entry::fill(db).await?;
+    }
     meta::ensure_epoch(db).await
 }
 
-async fn apply(db: &mut Db, dialect: Dialect, migrations: &[&str]) -> Result<()> {
+/// Applies the migrations that the database lacks, and returns its schema of before.
+async fn apply(db: &mut Db, dialect: Dialect, migrations: &[&str]) -> Result<i64> {
     if let Some(lock) = dialect.migration_lock() {
         sqlx::query(lock).execute(&mut *db).await?;
     }
@@ -66,7 +74,7 @@ async fn apply(db: &mut Db, dialect: Dialect, migrations: &[&str]) -> Result<()>
             .execute(&mut *db)
             .await?;
     }
-    Ok(())
+    Ok(found)
 }
 
 /// Migrations hold no `;` but at the end of a statement and in comments, which have lines of their
@@ -191,6 +199,10 @@ mod tests {
         assert_eq!(orders.id.as_str(), "flw_1");
         assert_eq!(orders.version, 1);
         assert_eq!(orders.yaml_config.as_str(), "flow: orders");
+        let words = ["order".to_owned()];
+        let entries = search_entry::find(&mut tx, &found.id, None, &words).await;
+        let ids: Vec<String> = entries.unwrap().into_iter().map(|entry| entry.id).collect();
+        assert_eq!(ids, ["flw_1"]);
         let select = "SELECT payload FROM batch_record WHERE job_id = 'bat_1'";
         let records: Vec<String> = sqlx::query_scalar(select)
             .fetch_all(&mut *tx)

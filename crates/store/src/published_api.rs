@@ -11,7 +11,7 @@ use kanat_model::published_api::{Auth, Cors, Method, OAuth2, OnTimeout, Validati
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::{lists, statements};
-use crate::{Db, Error, Result};
+use crate::{Db, Error, Result, search_entry};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishedApi {
@@ -52,7 +52,8 @@ record! {
 pub async fn insert(db: &mut Db, api: &PublishedApi) -> Result<()> {
     db.insert(api)
         .await
-        .map_err(Error::taken("published API", &api.name))
+        .map_err(Error::taken("published API", &api.name))?;
+    search_entry::update(db, api.id.as_str()).await
 }
 
 statements! {
@@ -68,7 +69,7 @@ statements! {
     /// Deletes an API; returns whether it existed.
     fn delete(environment: &EnvironmentId, id: &PublishedApiId, at: Timestamp) -> bool =
         "UPDATE published_api SET deleted_at = $3 WHERE environment_id = $1 AND id = $2 AND \
-         deleted_at IS NULL";
+         deleted_at IS NULL", index id;
 }
 
 lists! {
@@ -95,5 +96,5 @@ pub async fn update(db: &mut Db, api: &mut PublishedApi) -> Result<()> {
         .await
         .map_err(Error::taken("published API", &api.name))?;
     api.revision += 1;
-    Ok(())
+    search_entry::update(db, api.id.as_str()).await
 }

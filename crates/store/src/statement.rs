@@ -3,12 +3,13 @@
 /// Declares functions of one statement each. `fn name(a: &A, b: B) -> Answer = "text";` is a public
 /// asynchronous function of a database and these arguments, which are the values of the
 /// placeholders `$1`, `$2` and so on. `{COLUMNS}` stands for the columns of the record in the
-/// [`Answer`]. A function without an answer returns `()`.
+/// [`Answer`]. A function without an answer returns `()`. `, index id` behind the text brings the
+/// [`search_entry`](crate::search_entry) of the resource with that id up to date.
 macro_rules! statements {
     ($(
         $(#[$about:meta])*
         fn $name:ident($($argument:ident: $(&$borrowed:tt)? $($owned:ident)?),* $(,)?)
-            $(-> $answer:ty)? = $text:expr;
+            $(-> $answer:ty)? = $text:expr $(, index $indexed:ident)?;
     )*) => {$(
         $(#[$about])*
         pub async fn $name(
@@ -22,7 +23,9 @@ macro_rules! statements {
             );
             let values: &[&dyn $crate::column::Value] =
                 &[$($crate::statement::statements!(@value $argument $($borrowed)?)),*];
-            <Answer as $crate::statement::Answer>::of(db, TEXT, values).await
+            let answer = <Answer as $crate::statement::Answer>::of(db, TEXT, values).await?;
+            $($crate::search_entry::update(db, $indexed.as_str()).await?;)?
+            Ok(answer)
         }
     )*};
     (@answer) => { () };

@@ -61,6 +61,7 @@ mod store {
     mod published;
     mod published_api;
     mod sealed;
+    mod search_entry;
     mod transaction;
 }
 

@@ -20,7 +20,7 @@ on_both_databases! {
 }
 
 impl TestStore {
-    fn flow(&self, name: &str) -> Flow {
+    pub fn flow(&self, name: &str) -> Flow {
         Flow {
             id: FlowId::generate(),
             account_id: self.account.clone(),

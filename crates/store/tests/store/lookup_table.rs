@@ -12,7 +12,7 @@ on_both_databases! {
 }
 
 impl TestStore {
-    fn table(&self, name: &str) -> LookupTable {
+    pub fn table(&self, name: &str) -> LookupTable {
         LookupTable {
             id: LookupTableId::generate(),
             account_id: self.account.clone(),

@@ -24,7 +24,7 @@ on_both_databases! {
 }
 
 impl TestStore {
-    fn api(&self, name: &str, shape: &str) -> PublishedApi {
+    pub fn api(&self, name: &str, shape: &str) -> PublishedApi {
         PublishedApi {
             id: PublishedApiId::generate(),
             account_id: self.account.clone(),

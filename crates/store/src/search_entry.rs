@@ -1,0 +1,309 @@
+//! The words of all resources that people search, in an index of the database. Each function of
+//! this crate that changes the texts of such a resource brings its entry up to date in the same
+//! transaction. What is searched of a resource is said by the view `searchable`.
+
+use std::collections::BTreeSet;
+use std::iter;
+
+use kanat_model::id::EnvironmentId;
+use kanat_model::search::{Kind, words};
+use kanat_plan_stream::Hash;
+use sqlx::AssertSqlSafe;
+
+use crate::column::Value;
+use crate::dialect::Dialect;
+use crate::record::record;
+use crate::{Db, Result};
+
+/// Entries that are found of each field at most, of those that were indexed last.
+pub const MAX_FOUND: u32 = 1_000;
+
+/// Entries of an environment, those that were indexed last, that are searched before all others.
+/// PostgreSQL reads each entry that has the words before it knows the newest ones: where many have
+/// them, enough are among these.
+const NEWEST: u32 = 5_000;
+
+/// Bytes of the terms of one entry. PostgreSQL holds less than 1 MiB.
+const MAX_TERM_BYTES: usize = 512 << 10;
+
+/// Terms that a beginning is completed to. With more of them the database merges their entries.
+const MAX_COMPLETIONS: u32 = 256;
+
+/// Characters up to which every beginning of a word is a term of its own. Databases merge the
+/// entries of all words that have a beginning, which takes long where it is a short one.
+const INDEXED_CHARS: usize = 3;
+
+/// First characters of terms that are more than a word of some field. No word has them.
+const BEGINNING: char = '\u{e004}';
+const OF_NAME: char = '\u{e000}';
+const OF_DESCRIPTION: char = '\u{e001}';
+const ENVIRONMENT: char = '\u{e002}';
+const KIND: char = '\u{e003}';
+
+/// A resource that is found by its words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchEntry {
+    pub id: String,
+    pub kind: Kind,
+    pub name: String,
+    pub description: String,
+}
+
+record!(SearchEntry {
+    id,
+    kind,
+    name,
+    description
+});
+
+/// The texts of a resource as they are now, and the hash of those in the index.
+struct Searchable {
+    environment_id: EnvironmentId,
+    kind: Kind,
+    name: String,
+    description: String,
+    content: String,
+    hash: Option<Vec<u8>>,
+}
+
+record!(Searchable {
+    environment_id,
+    kind,
+    name,
+    description,
+    content,
+    hash
+});
+
+const SEARCHABLE: &str = "SELECT environment_id, kind, name, description, content, (SELECT hash \
+                          FROM search_entry WHERE id = $1) AS hash FROM searchable \
+                          WHERE id = $1";
+const INSERT: &str = "INSERT INTO search_entry (id, environment_id, kind, name, \
+                      description, hash) VALUES ($1, $2, $3, $4, $5, $6) RETURNING number";
+const INSERT_TERMS: &str = "INSERT INTO search_index (rowid, terms) VALUES ($1, TERMS($2))";
+
+/// Brings the entry of a resource up to date with the resource, which may be new, changed, deleted
+/// or as it was.
+pub(crate) async fn update(db: &mut Db, id: &str) -> Result<()> {
+    let Some(now) = db.first::<Searchable>(SEARCHABLE, &[&id]).await? else {
+        return delete(db, id).await;
+    };
+    let texts = [&*now.name, &*now.description, &*now.content].join("\0");
+    let hash = Hash::of(texts.as_bytes());
+    match now.hash.as_deref() {
+        Some(former) if former == hash.as_bytes() => return Ok(()),
+        Some(_) => delete(db, id).await?,
+        None => {}
+    }
+    let values: [&dyn Value; 6] = [
+        &id,
+        &now.environment_id,
+        &now.kind,
+        &now.name,
+        &now.description,
+        &hash.as_bytes().as_slice(),
+    ];
+    let number: i64 = db.one(INSERT, &values).await?;
+    let insert_terms = AssertSqlSafe(db.dialect().word_index_text(INSERT_TERMS));
+    db.run(insert_terms, &[&number, &terms(&now)]).await
+}
+
+const DELETE_TERMS: &str = "DELETE FROM search_index WHERE rowid IN (SELECT number FROM \
+                            search_entry WHERE id = $1)";
+const DELETE: &str = "DELETE FROM search_entry WHERE id = $1";
+
+async fn delete(db: &mut Db, id: &str) -> Result<()> {
+    db.run(DELETE_TERMS, &[&id]).await?;
+    db.run(DELETE, &[&id]).await
+}
+
+const ALL: &str = "SELECT id FROM searchable";
+
+/// Makes the entries of all resources, for a database that had no index before.
+pub(crate) async fn fill(db: &mut Db) -> Result<()> {
+    let ids: Vec<String> = db.all(ALL, &[]).await?;
+    for id in ids {
+        update(db, &id).await?;
+    }
+    Ok(())
+}
+
+const FIND: &str = "SELECT id, kind, name, description FROM (SELECT rowid AS found FROM \
+                    search_index WHERE search_index MATCH $1 AND rowid > $4 ORDER BY rowid DESC \
+                    LIMIT $2) matches JOIN search_entry ON number = found WHERE environment_id = \
+                    $3";
+
+const BEFORE_NEWEST: &str = "SELECT number FROM search_entry WHERE environment_id = $1 ORDER BY \
+                             number DESC LIMIT 1 OFFSET $2";
+
+/// Finds the environment's resources in which each of the normalized `words` begins a word of some
+/// field. Where there are more than [`MAX_FOUND`], those with all words in the name come first, then
+/// those with a word in the name, then those with a word in the description; the result has at least
+/// that many then.
+pub async fn find(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    kind: Option<Kind>,
+    words: &[String],
+) -> Result<Vec<SearchEntry>> {
+    let dialect = db.dialect();
+    let mut all = vec![dialect.term(&tagged(ENVIRONMENT, environment.as_str()))];
+    all.extend(kind.map(|kind| dialect.term(&tagged(KIND, kind.as_str()))));
+    for word in words {
+        match beginning(db, None, word).await? {
+            Some(query) => all.push(query),
+            None => return Ok(Vec::new()),
+        }
+    }
+    let find = dialect.word_index_text(FIND);
+    let before_newest: Option<i64> = match dialect {
+        Dialect::Sqlite => None,
+        Dialect::Postgres => db.first(BEFORE_NEWEST, &[environment, &NEWEST]).await?,
+    };
+    let mut found: Vec<SearchEntry> = Vec::new();
+    let of_name = beginnings(db, OF_NAME, words).await?;
+    let of_description = beginnings(db, OF_DESCRIPTION, words).await?;
+    let mut queries = Vec::new();
+    if words.len() > 1 && of_name.len() == words.len() {
+        queries.push([&all[..], &of_name].concat());
+    }
+    for of_field in [of_name, of_description] {
+        if !of_field.is_empty() {
+            queries.push([&all[..], &[dialect.any_of(&of_field)]].concat());
+        }
+    }
+    queries.push(all);
+    for query in queries {
+        let query = dialect.all_of(&query);
+        let mut entries: Vec<SearchEntry> = Vec::new();
+        let mut is_full = false;
+        for after in before_newest.into_iter().chain([0]) {
+            let values: [&dyn Value; 4] = [&query, &MAX_FOUND, environment, &after];
+            entries = db.all(AssertSqlSafe(find.clone()), &values).await?;
+            is_full = entries.len() >= MAX_FOUND as usize;
+            if is_full {
+                break;
+            }
+        }
+        let known: BTreeSet<&str> = found.iter().map(|entry| &*entry.id).collect();
+        let is_new = |entry: &SearchEntry| !known.contains(&*entry.id);
+        let new: Vec<SearchEntry> = entries.into_iter().filter(is_new).collect();
+        found.extend(new);
+        if is_full {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Queries of [`beginning`] for the words that some field has.
+async fn beginnings(db: &mut Db, field: char, words: &[String]) -> Result<Vec<String>> {
+    let mut queries = Vec::new();
+    for word in words {
+        queries.extend(beginning(db, Some(field), word).await?);
+    }
+    Ok(queries)
+}
+
+const COMPLETIONS: &str =
+    "SELECT term FROM search_vocabulary WHERE term >= $1 AND term < $2 LIMIT $3";
+
+/// Query that finds what has a word with this beginning, in one field or anywhere; `None` where
+/// nothing has.
+///
+/// SQLite merges the entries of all terms that a beginning has before it finds the first one. So it
+/// is asked for the terms themselves, where they are few.
+async fn beginning(db: &mut Db, field: Option<char>, word: &str) -> Result<Option<String>> {
+    let dialect = db.dialect();
+    let text: String = field.into_iter().chain(word.chars()).collect();
+    if word.chars().nth(INDEXED_CHARS).is_none() {
+        return Ok(Some(dialect.term(&format!("{BEGINNING}{text}"))));
+    }
+    let query = dialect.beginning(&text);
+    if dialect == Dialect::Postgres {
+        return Ok(Some(query));
+    }
+    let end = format!("{text}{}", char::MAX);
+    let limit = MAX_COMPLETIONS + 1;
+    let terms: Vec<String> = db.all(COMPLETIONS, &[&&*text, &&*end, &limit]).await?;
+    if terms.is_empty() {
+        return Ok(None);
+    }
+    if terms.len() >= limit as usize {
+        return Ok(Some(query));
+    }
+    let terms: Vec<String> = terms.iter().map(|term| dialect.term(term)).collect();
+    Ok(Some(dialect.any_of(&terms)))
+}
+
+/// Contents that are read at a time; a definition may be large.
+const CONTENTS_AT_ONCE: usize = 10;
+
+const CONTENTS: &str = "SELECT id, content FROM searchable WHERE environment_id = $1 AND id IN \
+                        ($2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+
+/// Reads what is searched of resources of the environment besides name and description, and hands
+/// it to `take` with the id of its resource.
+pub async fn read_contents(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    ids: &[&str],
+    mut take: impl FnMut(&str, &str),
+) -> Result<()> {
+    for ids in ids.chunks(CONTENTS_AT_ONCE) {
+        let mut values: Vec<&dyn Value> = vec![environment];
+        // The last chunk repeats its first id, so that all of them are one statement.
+        let repeated = iter::repeat(&ids[0]);
+        for id in ids.iter().chain(repeated).take(CONTENTS_AT_ONCE) {
+            values.push(id);
+        }
+        for (id, content) in db.all::<(String, String)>(CONTENTS, &values).await? {
+            take(&id, &content);
+        }
+    }
+    Ok(())
+}
+
+/// The terms of an entry, with spaces between. Those that do not fit are left out: words of the
+/// content, from its end.
+fn terms(of: &Searchable) -> String {
+    let mut terms = BTreeSet::new();
+    let mut bytes = 0;
+    let mut add = |term: String| {
+        let length = term.len() + 1;
+        if bytes + length <= MAX_TERM_BYTES && terms.insert(term) {
+            bytes += length;
+        }
+    };
+    add(tagged(ENVIRONMENT, of.environment_id.as_str()));
+    add(tagged(KIND, of.kind.as_str()));
+    let fields = [
+        (Some(OF_NAME), &of.name),
+        (Some(OF_DESCRIPTION), &of.description),
+        (None, &of.content),
+    ];
+    for (field, text) in fields {
+        for word in words(text) {
+            let beginnings = word.normalized.char_indices().take(INDEXED_CHARS);
+            for (at, last) in beginnings {
+                let beginning = &word.normalized[..at + last.len_utf8()];
+                add(format!("{BEGINNING}{beginning}"));
+                if let Some(field) = field {
+                    add(format!("{BEGINNING}{field}{beginning}"));
+                }
+            }
+            if let Some(field) = field {
+                add(format!("{field}{}", word.normalized));
+            }
+            add(word.normalized);
+        }
+    }
+    Vec::from_iter(terms).join(" ")
+}
+
+/// A term that is no word alone. Ids have characters that end a term, and are different without
+/// them.
+fn tagged(tag: char, text: &str) -> String {
+    let text = text.chars().filter(|c| c.is_alphanumeric());
+    iter::once(tag).chain(text).collect()
+}
