@@ -151,6 +151,11 @@ impl Pipeline {
                 .keep(keeper.log.as_ref(), &keeper.stopped)
                 .await
         });
+        let writer = Arc::clone(self);
+        self.tasks.spawn(async move {
+            let keeping = writer.keep_versions();
+            writer.stopped.run_until_cancelled(keeping).await
+        });
         let recorder = Arc::clone(self);
         self.tasks
             .spawn(async move { recorder.run_write_behind().await });
@@ -255,6 +260,18 @@ impl Pipeline {
             .is_err()
         {
             tracing::warn!("the message log does not answer: stopping without it");
+        }
+    }
+
+    /// Writes the versions that run into the log each time that it went back to an earlier copy,
+    /// which may lack them. Messages are accepted under them.
+    async fn keep_versions(&self) {
+        loop {
+            self.leases.past_changed().await;
+            while let Err(error) = self.plans.save_running().await {
+                tracing::warn!(%error, "versions of flows cannot be written into the log yet");
+                tokio::time::sleep(lease::RETRY).await;
+            }
         }
     }
 

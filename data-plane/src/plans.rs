@@ -176,6 +176,14 @@ impl Plans {
         }))
     }
 
+    /// Writes the versions that run now into the log, where it lacks them.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(crate) async fn save_running(&self) -> Result<(), versions::Error> {
+        self.shared.versions.save_running(&self.load()).await
+    }
+
     /// Drops the compiled form of idle flows from time to time, until it is stopped.
     pub(crate) async fn evict_idle(self, stop: CancellationToken) {
         while stop

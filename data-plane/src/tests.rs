@@ -11,5 +11,6 @@ mod node;
 mod polls;
 mod property;
 mod published;
+mod restored;
 mod steps;
 pub(crate) mod target;

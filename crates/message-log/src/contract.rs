@@ -117,6 +117,7 @@ macro_rules! message_log_contract {
             drops_old_finished_messages_only
             never_gives_an_event_id_twice
             keeps_plans_as_long_as_something_needs_them
+            adds_plans_that_it_lacks_and_replaces_none
             gives_a_poll_to_one_at_a_time
             takes_a_poll_over_when_its_holder_is_silent
             polls_a_later_version_at_once

@@ -11,6 +11,9 @@ pub trait PlanStore: Send + Sync {
     /// Saves plans. A plan of the same flow and version is replaced.
     async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<()>;
 
+    /// Saves plans of flows and versions of which there is no plan. A plan that exists stays.
+    async fn add_plans(&self, plans: Vec<SavedPlan>) -> Result<()>;
+
     /// Returns the plan of one version of a flow as it was saved.
     async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>>;
 }

@@ -39,6 +39,11 @@ const SCAN_INTERVAL_FACTOR: u32 = 10;
 const MAX_SCAN_PAUSE: Duration = Duration::from_secs(2);
 /// Delay of a message that finds its lane full after all.
 const FULL_LANE_DELAY: Duration = Duration::from_secs(1);
+/// Age up to which a message waits for its version. After a restore the log lacks versions that
+/// nodes still accept messages under. They write them down once they hear of the restore.
+const UNKNOWN_VERSION_TIMEOUT: Duration = Duration::from_secs(60);
+/// Delay of a message whose version cannot be read from the log yet.
+const VERSION_DELAY: Duration = Duration::from_secs(1);
 /// Messages of one flow in one claim.
 const MAX_BATCH: u64 = 256;
 /// Messages in one claim.
@@ -307,6 +312,9 @@ impl Pipeline {
                     claimed.due_at,
                 ));
             }
+            Ok(None) if Timestamp::now().since(claimed.received_at) < UNKNOWN_VERSION_TIMEOUT => {
+                self.release_until_version_is_there(claimed, node_lease);
+            }
             Ok(None) => self.give_up(
                 claimed,
                 node_lease,
@@ -315,8 +323,7 @@ impl Pipeline {
             Err(crate::plans::versions::Error::Deleted(_)) => self.discard(claimed, node_lease),
             Err(crate::plans::versions::Error::Log(error)) => {
                 tracing::warn!(%error, "a former version of a flow cannot be read");
-                let due = Timestamp::steady().after(FULL_LANE_DELAY);
-                self.finish(FinishedJob::release(claimed.lease, node_lease, due));
+                self.release_until_version_is_there(claimed, node_lease);
             }
             // Another node may run it: one that has later plans, or another build.
             Err(
@@ -373,6 +380,15 @@ impl Pipeline {
             reply,
         });
         self.begin_run(job, self.begin());
+    }
+
+    fn release_until_version_is_there(
+        self: &Arc<Self>,
+        claimed: ClaimedMessage,
+        node_lease: &Arc<ActiveLease>,
+    ) {
+        let due = Timestamp::steady().after(VERSION_DELAY);
+        self.finish(FinishedJob::release(claimed.lease, node_lease, due));
     }
 
     /// Makes a message that cannot run a dead letter.

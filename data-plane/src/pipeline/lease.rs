@@ -7,18 +7,20 @@ use std::time::Duration;
 use kanat_message_log::{DeliveryStore, NodeLease, RenewalOutcome};
 use kanat_model::id::{BootId, EpochId, NodeId};
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 /// Delay before a failed request to the log is repeated.
-const RETRY: Duration = Duration::from_millis(500);
+pub(super) const RETRY: Duration = Duration::from_millis(500);
 
 /// Current lease of the node.
 pub(crate) struct Leases {
     node: NodeId,
     ttl: Duration,
     current: Mutex<Option<Arc<ActiveLease>>>,
+    /// Woken when the log has gone back to an earlier copy.
+    past_changed: Notify,
 }
 
 /// One lease, from its opening to its end.
@@ -83,7 +85,13 @@ impl Leases {
             node,
             ttl,
             current: Mutex::new(None),
+            past_changed: Notify::new(),
         }
+    }
+
+    /// Returns when the log has gone back to an earlier copy since the last call.
+    pub async fn past_changed(&self) {
+        self.past_changed.notified().await;
     }
 
     /// Returns the lease to accept messages under; `None` when there is none, or when it may have
@@ -113,6 +121,7 @@ impl Leases {
                             "the message log went back to an earlier state: what this node held \
                              of before is dropped",
                         );
+                        self.past_changed.notify_one();
                     }
                 }
                 active.lost.cancel();

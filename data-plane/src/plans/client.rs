@@ -207,6 +207,7 @@ impl Client {
             .environment(&environment.id)
             .filter(|former| former.epoch == environment.epoch);
         let generation = former.map_or(0, |former| former.generation);
+        self.plans.shared.versions.forget(flows);
         self.plans
             .replace(snapshot.with(environment.clone(), flows));
         // Messages of removed flows end, now that no new one begins.

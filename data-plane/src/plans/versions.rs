@@ -13,9 +13,9 @@ use kanat_proto::plan::v1::SetVersion;
 use parking_lot::Mutex;
 use prost::Message;
 
-use super::deployed::Flow;
+use super::deployed::{DeployedFlow, Flow};
 use super::environment::Environment;
-use super::snapshot::FlowChange;
+use super::snapshot::{FlowChange, Snapshot};
 
 /// Largest number of compiled versions in the cache.
 const MAX_COMPILED_VERSIONS: usize = 1_000;
@@ -111,6 +111,29 @@ impl Versions {
         Ok(Some(flow))
     }
 
+    /// Drops the compiled form of the versions that `changes` bring. After a restore of the store,
+    /// their numbers may have belonged to other versions before.
+    pub(super) fn forget(&self, changes: &[FlowChange]) {
+        let mut cache = self.compiled_cache.lock();
+        for after in changes.iter().filter_map(|change| change.after.as_ref()) {
+            cache.flows.remove(&(after.id.clone(), after.version));
+        }
+    }
+
+    /// Writes down the versions that `snapshot` runs, where the log lacks them.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub async fn save_running(&self, snapshot: &Snapshot) -> Result<(), Error> {
+        for environment in snapshot.environments() {
+            let resources = environment.resources.iter();
+            let flows = resources.filter_map(|(_, held)| held.compiled.flow());
+            let flows: Vec<_> = flows.map(|flow| flow.as_ref()).collect();
+            add(&*self.log, environment, &flows).await?;
+        }
+        Ok(())
+    }
+
     /// Refuses a flow that `environment` lacks because it was deleted. The mark may exist although
     /// the deletion failed. It counts only if the node already runs the deleting generation or a
     /// later one.
@@ -181,32 +204,64 @@ pub async fn save(
     environment: &Environment,
     changes: &[FlowChange],
 ) -> Result<(), Error> {
-    let sealer = environment.sealer();
-    let plans = changes
-        .iter()
-        .filter_map(|change| to_save(change, sealer).transpose());
-    let plans = plans.collect::<Result<Vec<_>, _>>()?;
-    for batch in plans.chunks(BATCH_SIZE) {
-        log.save_plans(batch.to_vec()).await?;
+    let new = changes.iter().filter(|change| changes_saved_form(change));
+    let new: Vec<_> = new.filter_map(|change| change.after.as_deref()).collect();
+    for batch in new.chunks(BATCH_SIZE) {
+        log.save_plans(to_save(batch, environment.sealer())?)
+            .await?;
     }
     Ok(())
 }
 
-/// Returns the plan that a change adds to the saved ones. A pause or a rotated token adds none.
-fn to_save(change: &FlowChange, sealer: Option<&Sealer>) -> Result<Option<SavedPlan>, Error> {
-    let Some(after) = change.after.as_ref() else {
-        return Ok(None);
-    };
-    if change
-        .before
-        .as_ref()
-        .is_some_and(|before| before.is_saved_as(after))
-    {
-        return Ok(None);
+/// Writes down the versions that a snapshot takes out of service, where the log lacks them. The
+/// snapshot may be of a store that was restored together with the log: the log lost these versions,
+/// and this node has accepted messages under them since.
+///
+/// # Errors
+/// The log cannot be written: the change must not go live.
+pub async fn save_former(
+    log: &dyn PlanStore,
+    environment: &Environment,
+    changes: &[FlowChange],
+) -> Result<(), Error> {
+    let former = changes.iter().filter(|change| changes_saved_form(change));
+    let former: Vec<_> = former
+        .filter_map(|change| change.before.as_deref())
+        .collect();
+    add(log, environment, &former).await
+}
+
+/// Writes down the versions of flows of `environment`, where the log lacks them.
+///
+/// # Errors
+/// The log cannot be written.
+pub async fn add(
+    log: &dyn PlanStore,
+    environment: &Environment,
+    flows: &[&DeployedFlow],
+) -> Result<(), Error> {
+    for batch in flows.chunks(BATCH_SIZE) {
+        log.add_plans(to_save(batch, environment.sealer())?).await?;
     }
-    Ok(Some(SavedPlan {
-        flow_id: after.id.clone(),
-        version: after.version,
-        body: after.saved(sealer)?,
-    }))
+    Ok(())
+}
+
+/// Returns whether a change brings a plan that differs in the log from the one before. A pause or
+/// a rotated token does not.
+fn changes_saved_form(change: &FlowChange) -> bool {
+    match (&change.before, &change.after) {
+        (Some(before), Some(after)) => !before.is_saved_as(after),
+        (None, _) | (_, None) => true,
+    }
+}
+
+fn to_save(flows: &[&DeployedFlow], sealer: Option<&Sealer>) -> Result<Vec<SavedPlan>, Error> {
+    let plan = |flow: &&DeployedFlow| {
+        Ok(SavedPlan {
+            flow_id: flow.id.clone(),
+            version: flow.version,
+            body: flow.saved(sealer)?,
+        })
+    };
+    flows.iter().map(plan).collect()
 }

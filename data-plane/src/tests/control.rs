@@ -39,8 +39,9 @@ struct Inner {
     tasks: TaskTracker,
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Set {
+    epoch: &'static str,
     generation: u64,
     resources: BTreeMap<String, Bytes>,
 }
@@ -56,7 +57,11 @@ impl Control {
     }
 
     fn with(silent: bool) -> Self {
-        let set = watch::Sender::new(Set::default());
+        let set = watch::Sender::new(Set {
+            epoch: EPOCH,
+            generation: 0,
+            resources: BTreeMap::new(),
+        });
         let acked = watch::Sender::new(0);
         Self {
             inner: Arc::new(Inner {
@@ -109,8 +114,19 @@ impl Control {
     }
 
     pub async fn remove_flow(&self, id: &str) {
-        self.change(|set| drop(set.remove(&Kind::Flow.resource_id(id))))
+        self.change(|set| drop(set.resources.remove(&Kind::Flow.resource_id(id))))
             .await;
+    }
+
+    /// Publishes `plan` under another epoch, as after a restore of the store.
+    pub async fn restored(&self, plan: &FlowPlan) {
+        let id = Kind::Flow.resource_id(&plan.flow_id);
+        let body = plan.encode_to_vec();
+        self.change(|set| {
+            set.epoch = "epoch_2";
+            set.resources.insert(id, body.into());
+        })
+        .await;
     }
 
     /// Publishes what there is once more; returns when the node runs it.
@@ -119,14 +135,14 @@ impl Control {
     }
 
     async fn put(&self, kind: Kind, id: &str, body: Vec<u8>) {
-        self.change(|set| drop(set.insert(kind.resource_id(id), body.into())))
+        self.change(|set| drop(set.resources.insert(kind.resource_id(id), body.into())))
             .await;
     }
 
     /// Returns when the node has acknowledged the change.
-    async fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Bytes>)) {
+    async fn change(&self, change: impl FnOnce(&mut Set)) {
         self.inner.set.send_modify(|set| {
-            change(&mut set.resources);
+            change(set);
             set.generation += 1;
         });
         let generation = self.inner.set.borrow().generation;
@@ -154,7 +170,7 @@ impl Control {
             account_id: ACCOUNT.into(),
         };
         let welcome = Welcome {
-            epoch: EPOCH.into(),
+            epoch: self.inner.set.borrow().epoch.into(),
             environments: vec![environment],
             heartbeat_seconds: 10,
         };
@@ -208,7 +224,7 @@ fn snapshot(set: &Set) -> Vec<Out> {
     let begin = SnapshotBegin {
         nonce: set.generation,
         environment_id: ENVIRONMENT.to_owned(),
-        epoch: EPOCH.to_owned(),
+        epoch: set.epoch.to_owned(),
         generation: set.generation,
         length: encoded.length(),
         sha256: encoded.sha256().to_vec(),

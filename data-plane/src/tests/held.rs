@@ -260,6 +260,59 @@ async fn a_node_with_old_plans_leaves_a_message_to_others_and_runs_it_once_it_ha
 }
 
 #[tokio::test]
+async fn a_message_waits_until_the_node_that_accepted_it_has_written_its_version_down() {
+    let node = Node::start().await;
+    let target = Target::start().await;
+    node.deploy(&flow("grows"), &target.url).await;
+    let message = NewMessage {
+        flow_version: 2,
+        ..waiting(ENVIRONMENT, "flw_grows", Timestamp::now())
+    };
+    let id = message.id.clone();
+    let mut changed = node.log.changed();
+    node.log.append(message).await.unwrap();
+    while node.log.stats().claimed == 0 {
+        changed.changed().await.unwrap();
+    }
+    let left = node
+        .message_when(&id, |message| message.status != Status::Processing)
+        .await;
+    assert_eq!(left.status, Status::Received);
+    assert_eq!(left.attempts, 0, "it is no attempt");
+
+    let saved = SavedPlan {
+        flow_id: FlowId::from("flw_grows"),
+        version: 2,
+        body: saved::body(&FlowPlan {
+            version: 2,
+            ..flow("grows")
+        }),
+    };
+    node.log.add_plans(vec![saved]).await.unwrap();
+    assert_eq!(node.finished(&id).await.status, Status::Delivered);
+    node.stop().await;
+    target.stop().await;
+}
+
+#[tokio::test]
+async fn an_old_message_of_a_version_that_nobody_knows_is_a_dead_letter() {
+    let node = Node::start().await;
+    let long_ago = Timestamp::now().before(Duration::from_secs(600));
+    let message = waiting(ENVIRONMENT, "flw_unknown", long_ago);
+    let id = message.id.clone();
+    node.log.append(message).await.unwrap();
+    let ended = node.finished(&id).await;
+    assert_eq!(ended.status, Status::DeadLetter);
+    let error = ended.error.unwrap();
+    assert_eq!(error.kind, ErrorKind::Configuration);
+    assert_eq!(
+        error.message,
+        "the version of the flow that it was accepted under is not known"
+    );
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn a_node_that_runs_the_deletion_of_a_flow_discards_its_messages() {
     let node = Node::start().await;
     mark_deleted(&*node.log, "flw_gone", EPOCH, 1).await;

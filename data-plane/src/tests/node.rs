@@ -83,6 +83,20 @@ impl Node {
             .await
     }
 
+    /// A node whose lease lasts for so long.
+    pub async fn with_lease(log: Arc<dyn MessageLog>, lease: Duration) -> Self {
+        let with_lease = |options: &mut Options| options.lease = lease;
+        Self::on(
+            tempfile::tempdir().unwrap(),
+            log,
+            Control::new(),
+            with_lease,
+        )
+        .await
+        .ready()
+        .await
+    }
+
     async fn on_log(
         folder: tempfile::TempDir,
         log: sqlite::Options,
@@ -135,6 +149,23 @@ impl Node {
     pub async fn restart(self) -> Self {
         self.plane.drain(Duration::from_secs(60)).await;
         self.log.close().await;
+        Self::in_folder(self.folder, self.control, |_| {})
+            .await
+            .ready()
+            .await
+    }
+
+    /// Restarts on an empty log with its last good plans, as if the log had been restored from an
+    /// early backup.
+    pub async fn restart_on_empty_log(self) -> Self {
+        self.plane.drain(Duration::from_secs(60)).await;
+        self.log.close().await;
+        for entry in std::fs::read_dir(self.folder.path()).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_name().to_str().unwrap().starts_with("messages.") {
+                std::fs::remove_file(entry.path()).unwrap();
+            }
+        }
         Self::in_folder(self.folder, self.control, |_| {})
             .await
             .ready()

@@ -171,3 +171,39 @@ pub async fn keeps_plans_as_long_as_something_needs_them(harness: &dyn Harness) 
     assert_eq!(kept, [2, 4], "one has a message, one is the newest");
     subject.close().await;
 }
+
+pub async fn adds_plans_that_it_lacks_and_replaces_none(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let plan = |version: u32, body: &'static str| SavedPlan {
+        flow_id: flow.clone(),
+        version,
+        body: Bytes::from_static(body.as_bytes()),
+    };
+    let log = &subject.log;
+    log.save_plans(vec![plan(1, "deployed")])
+        .await
+        .expect("it is taken");
+    let former = vec![plan(1, "former"), plan(2, "former")];
+    log.add_plans(former).await.expect("they are taken");
+    let of_version = async |version| log.plan(&flow, version).await.expect("the log reads");
+    assert_eq!(of_version(1).await.as_deref(), Some(b"deployed".as_slice()));
+    assert_eq!(of_version(2).await.as_deref(), Some(b"former".as_slice()));
+
+    // The flow continues with a version that is lower than one of before a restore.
+    let added = Timestamp::now();
+    while Timestamp::now() <= added {
+        tokio::task::yield_now().await;
+    }
+    log.save_plans(vec![plan(1, "deployed")])
+        .await
+        .expect("it is taken");
+    let soon = Timestamp::now().after(LONG);
+    log.retain(soon).await.expect("it is taken");
+    assert!(
+        of_version(1).await.is_some(),
+        "the plan that was saved last"
+    );
+    assert!(of_version(2).await.is_some());
+    subject.close().await;
+}

@@ -15,23 +15,35 @@ use super::text::text;
 use crate::row::Columns;
 use crate::{PlanStore, Result, SavedPlan};
 
-const SAVE: &str = "
+macro_rules! insert {
+    () => {
+        "
 INSERT INTO saved_plans (flow_id, version, body, saved_at)
 SELECT v.flow_id, v.version, v.body, $4 FROM unnest($1::text[], $2::bigint[], $3::bytea[])
     AS v(flow_id, version, body)
-ON CONFLICT (flow_id, version) DO UPDATE SET body = excluded.body, saved_at = excluded.saved_at";
+ON CONFLICT (flow_id, version) DO "
+    };
+}
+
+const SAVE: &str = concat!(
+    insert!(),
+    "UPDATE SET body = excluded.body, saved_at = excluded.saved_at"
+);
+
+const ADD: &str = concat!(insert!(), "NOTHING");
 
 /// A message may be written so much later than it arrived.
 const ARRIVAL_SLACK: Duration = Duration::from_secs(60);
 
 pub(super) const GET: &str = "SELECT body FROM saved_plans WHERE flow_id = $1 AND version = $2";
 
-/// Older ones of a flow that has a newer one, that nothing kept refers to.
+/// Older ones of a flow that has a newer one, that nothing kept refers to. A newer one was also
+/// saved later: after a restore of the configuration, a flow continues with lower versions.
 pub(super) const UNUSED: &str = "
 SELECT p.flow_id, p.version FROM saved_plans AS p
 WHERE p.saved_at <= $1
     AND (SELECT true FROM saved_plans AS n WHERE n.flow_id = p.flow_id AND n.version > p.version
-        LIMIT 1)
+        AND n.saved_at >= p.saved_at LIMIT 1)
     AND (SELECT true FROM messages AS m WHERE m.flow_id = p.flow_id AND m.flow_version = p.version
         LIMIT 1) IS NULL";
 
@@ -45,7 +57,11 @@ WHERE p.flow_id = $1 AND p.version = $2 AND p.saved_at <= $3 AND NOT EXISTS (
 #[async_trait::async_trait]
 impl PlanStore for PostgresLog {
     async fn save_plans(&self, mut plans: Vec<SavedPlan>) -> Result<()> {
-        self.write(save(&mut plans)).await.map(drop)
+        self.write(insert(SAVE, &mut plans)).await.map(drop)
+    }
+
+    async fn add_plans(&self, mut plans: Vec<SavedPlan>) -> Result<()> {
+        self.write(insert(ADD, &mut plans)).await.map(drop)
     }
 
     async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>> {
@@ -54,7 +70,10 @@ impl PlanStore for PostgresLog {
     }
 }
 
-fn save(plans: &mut Vec<SavedPlan>) -> Query<'_, Postgres, PgArguments> {
+fn insert<'p>(
+    statement: &'static str,
+    plans: &'p mut Vec<SavedPlan>,
+) -> Query<'p, Postgres, PgArguments> {
     // One statement does not write a row twice, and every process writes the rows in one order.
     plans.sort_by(|one, other| {
         (one.flow_id.as_str(), one.version).cmp(&(other.flow_id.as_str(), other.version))
@@ -66,7 +85,7 @@ fn save(plans: &mut Vec<SavedPlan>) -> Query<'_, Postgres, PgArguments> {
         }
         same
     });
-    sqlx::query(SAVE)
+    sqlx::query(statement)
         .bind(each(plans, |plan| text(plan.flow_id.as_str())))
         .bind(each(plans, |plan| i64::from(plan.version)))
         .bind(each(plans, |plan| plan.body.as_ref()))

@@ -13,21 +13,33 @@ use super::operation::{Effect, Task};
 use super::transaction::Transaction;
 use crate::{PlanStore, Result, SavedPlan};
 
-const SAVE: &str = "
+macro_rules! insert {
+    () => {
+        "
 INSERT INTO saved_plans (flow_id, version, body, saved_at) VALUES (?, ?, ?, ?)
-ON CONFLICT (flow_id, version) DO UPDATE SET body = excluded.body, saved_at = excluded.saved_at";
+ON CONFLICT (flow_id, version) DO "
+    };
+}
+
+const SAVE: &str = concat!(
+    insert!(),
+    "UPDATE SET body = excluded.body, saved_at = excluded.saved_at"
+);
+
+const ADD: &str = concat!(insert!(), "NOTHING");
 
 /// Longest time between the arrival of a message and its write.
 const ARRIVAL_SLACK: Duration = Duration::from_secs(60);
 
 pub(super) const GET: &str = "SELECT body FROM saved_plans WHERE flow_id = ? AND version = ?";
 
-/// Plans of a flow that has a newer one, without a message that refers to them.
+/// Plans of a flow that has a newer one, without a message that refers to them. A newer one was
+/// also saved later: after a restore of the configuration, a flow continues with lower versions.
 pub(super) const UNUSED: &str = "
 SELECT p.flow_id, p.version FROM saved_plans AS p
 WHERE p.saved_at <= ?
     AND EXISTS (SELECT 1 FROM saved_plans AS n WHERE n.flow_id = p.flow_id AND n.version
-        > p.version)
+        > p.version AND n.saved_at >= p.saved_at)
     AND NOT EXISTS (
         SELECT 1 FROM messages AS m INDEXED BY messages_flow
         WHERE m.flow_id = p.flow_id AND m.flow_version = p.version)";
@@ -42,9 +54,11 @@ WHERE flow_id = ?1 AND version = ?2 AND saved_at <= ?3 AND NOT EXISTS (
 #[async_trait::async_trait]
 impl PlanStore for SqliteLog {
     async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<()> {
-        let bytes = plans.iter().map(|plan| plan.body.len()).sum();
-        let save = Task::new(move |tx| save(tx, &plans));
-        self.done(save.of_bytes(bytes)).await
+        self.done(insertion(SAVE, plans)).await
+    }
+
+    async fn add_plans(&self, plans: Vec<SavedPlan>) -> Result<()> {
+        self.done(insertion(ADD, plans)).await
     }
 
     async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>> {
@@ -52,10 +66,19 @@ impl PlanStore for SqliteLog {
     }
 }
 
-pub(super) fn save(tx: &Transaction<'_, '_>, plans: &[SavedPlan]) -> rusqlite::Result<Effect> {
+fn insertion(statement: &'static str, plans: Vec<SavedPlan>) -> Task {
+    let bytes = plans.iter().map(|plan| plan.body.len()).sum();
+    Task::new(move |tx| insert(tx, statement, &plans)).of_bytes(bytes)
+}
+
+fn insert(
+    tx: &Transaction<'_, '_>,
+    statement: &'static str,
+    plans: &[SavedPlan],
+) -> rusqlite::Result<Effect> {
     for plan in plans {
         tx.execute(
-            SAVE,
+            statement,
             params![
                 plan.flow_id.as_str(),
                 plan.version,

@@ -38,6 +38,13 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(2);
 /// Time limit of the end of a stream on shutdown.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Form in which a change came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ChangeOrigin {
+    Delta,
+    Snapshot,
+}
+
 /// Reason of the end of a stream.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -290,7 +297,10 @@ impl Session<'_> {
         let read = tokio::task::spawn_blocking(move || (apply::of_delta(&current, delta), current));
         let (change, current) = read.await.map_err(|_| Error::ShuttingDown)?;
         match change {
-            Ok(change) => self.apply(nonce, current, change).await,
+            Ok(change) => {
+                self.apply(nonce, current, change, ChangeOrigin::Delta)
+                    .await
+            }
             Err(mismatch) => {
                 tracing::warn!(environment.id = environment_id, %mismatch, "asking for a snapshot");
                 self.send(Out::SnapshotRequest(SnapshotRequest {
@@ -317,7 +327,8 @@ impl Session<'_> {
             return self.refuse(begin.nonce, &current, message).await;
         }
         let change = apply::of_snapshot(&current, &begin, resources);
-        self.apply(begin.nonce, current, change).await
+        self.apply(begin.nonce, current, change, ChangeOrigin::Snapshot)
+            .await
     }
 
     fn current(&self, environment_id: &str, epoch: &str) -> Environment {
@@ -335,6 +346,7 @@ impl Session<'_> {
         nonce: u64,
         current: Environment,
         change: Change,
+        origin: ChangeOrigin,
     ) -> Result<(), Error> {
         let compiled = tokio::task::spawn_blocking(move || apply::apply(&current, change)).await;
         let AppliedChange {
@@ -343,6 +355,9 @@ impl Session<'_> {
             rejections,
             accepted,
         } = compiled.map_err(|_| Error::ShuttingDown)?;
+        if origin == ChangeOrigin::Snapshot {
+            versions::save_former(&*self.client.log, &environment, &flows).await?;
+        }
         versions::save(&*self.client.log, &environment, &flows).await?;
         // Built before the save, which takes the environment. It is sent only if the save succeeds.
         let answer = self.answer(nonce, &environment, rejections);
