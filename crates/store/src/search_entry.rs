@@ -137,9 +137,9 @@ const BEFORE_NEWEST: &str = "SELECT number FROM search_entry WHERE environment_i
                              number DESC LIMIT 1 OFFSET $2";
 
 /// Finds the environment's resources in which each of the normalized `words` begins a word of some
-/// field. Where there are more than [`MAX_FOUND`], those with all words in the name come first, then
-/// those with a word in the name, then those with a word in the description; the result has at least
-/// that many then.
+/// field. Where there are more than [`MAX_FOUND`], the result has at least that many: first those
+/// with all words in the name, then those with a word in the name, then those with a word in the
+/// description.
 pub async fn find(
     db: &mut Db,
     environment: &EnvironmentId,
