@@ -37,7 +37,7 @@ async fn fill(api: &Rest) -> Made {
     let adapter = json!({"name": "herd", "description": "Counts shipments", "code": code});
     let table = json!({"name": "countries", "description": "Where shipments go"});
     api.flow(&crate::published_api::quote("quotes")).await;
-    let published_api = json!({"flowName": "quotes", "path": "offers/shipping"});
+    let published_api = json!({"flowName": "quotes", "name": "quotes", "path": "offers/shipping"});
     Made {
         instance: made("connectors/instances", instance).await,
         flow: made("flows", json!({"yamlConfig": SHIPMENTS})).await,
