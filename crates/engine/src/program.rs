@@ -147,6 +147,20 @@ impl Program {
         Ok(Admission::Admitted { missing_keys })
     }
 
+    /// Returns a sentence on a comparison in the flow's condition whose sides differ in type.
+    pub fn condition_mismatch(&self, input: &Input, resources: &dyn Resources) -> Option<String> {
+        let scope = self.scope(input, self.source_instance(resources), resources);
+        self.parts.when.as_ref()?.mismatch(&scope)
+    }
+
+    /// Returns the fields of the mapping that compare a text with a number, each with a sentence on
+    /// the comparison. Calls no adapter.
+    pub fn mismatches(&self, input: &Input, resources: &dyn Resources) -> Vec<(String, String)> {
+        let scope = self.scope(input, self.target_instance(resources), resources);
+        let mapping = self.parts.mapping.as_ref();
+        mapping.map_or_else(Vec::new, |mapping| mapping.mismatches(&scope))
+    }
+
     /// Evaluates the keys on the inbound payload. Returns the fields of the definition whose
     /// expressions give no key.
     pub(crate) fn check_keys(

@@ -93,6 +93,17 @@ impl<'s> Environment<'s> {
         }
     }
 
+    /// Returns the environment with the services of another scope.
+    pub fn in_scope<'i>(&self, scope: &'i Scope<'i>) -> Environment<'i>
+    where
+        's: 'i,
+    {
+        Environment {
+            scope,
+            ..self.clone()
+        }
+    }
+
     /// Returns the environment without the configuration of a connector.
     pub fn without_instance(&self) -> Self {
         Self {

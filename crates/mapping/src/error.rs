@@ -32,7 +32,7 @@ pub struct EvaluationError {
     /// The target field, with its dots; the index of an item in brackets.
     pub field: Option<String>,
     pub expression: String,
-    /// The transform as it is written, without its arguments.
+    /// The transform or the operator as it is written, without its arguments.
     pub transform: Option<&'static str>,
     /// The value at fault, as JSON, cut at 200 characters and without secrets; absent when it may
     /// hold one of a connector.
@@ -80,6 +80,15 @@ pub(crate) fn shortened(json: &str) -> String {
     shown
 }
 
+/// Returns the word for a part of an expression, by its name.
+fn kind_of(name: &str) -> &'static str {
+    if name.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        "transform"
+    } else {
+        "operator"
+    }
+}
+
 impl fmt::Display for EvaluationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(field) = &self.field {
@@ -93,9 +102,10 @@ impl fmt::Display for EvaluationError {
         }
         write!(f, "{}", self.message)?;
         match &self.transform {
-            Some(transform) => write!(
+            Some(name) => write!(
                 f,
-                ", in the transform {transform} of the expression `{}`",
+                ", in the {} {name} of the expression `{}`",
+                kind_of(name),
                 self.expression
             ),
             None => write!(f, ", in the expression `{}`", self.expression),

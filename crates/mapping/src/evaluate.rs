@@ -10,9 +10,9 @@ use crate::node::{Arithmetic, Branches, Call, Node, Operator};
 use crate::path;
 use crate::references::{References, Root};
 use crate::scope::Scope;
-use crate::transform::{BoundedList, Operand, arithmetic, negative};
+use crate::transform::{BoundedList, Operand, Transform, arithmetic, negative};
 use crate::value::{Value, equal, order};
-use crate::{EvaluationError, json, parse};
+use crate::{EvaluationError, NoAdapters, json, parse};
 
 /// Expression with its text, its syntax tree and its references.
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ const UUID: u64 = 1000;
 
 impl Call {
     /// Applies the transform, and charges it by its input and its output.
-    fn apply<'s>(
+    pub fn apply<'s>(
         &'s self,
         value: &Value<'s>,
         environment: &Environment<'s>,
@@ -130,6 +130,7 @@ impl Node {
                         let mut error = of_transform(error, call.name, &value, environment);
                         if call.transform.is_required() && value.is_missing() {
                             name_missing_part(&mut error, input, environment);
+                            name_missing_key(&mut error, input, calls, environment);
                         }
                         error
                     })?;
@@ -239,6 +240,43 @@ fn name_missing_part(error: &mut EvaluationError, input: &Node, environment: &En
         && let Some(part) = environment.missing_part(path)
     {
         error.message = format!("{} at {part}", error.message);
+    }
+}
+
+/// Says which table lacks which key, if the value is missing because of that. Evaluates the pipe
+/// again, up to the transform that fails.
+fn name_missing_key<'s>(
+    error: &mut EvaluationError,
+    input: &'s Node,
+    calls: &'s [Call],
+    environment: &Environment<'s>,
+) {
+    let scope = Scope {
+        adapters: &NoAdapters,
+        ..*environment.scope
+    };
+    let environment = &environment.in_scope(&scope);
+    let Ok(mut value) = input.evaluate(environment) else {
+        return;
+    };
+    let mut missed = None;
+    for call in calls {
+        let Ok(result) = call.apply(&value, environment) else {
+            break;
+        };
+        match &call.transform {
+            Transform::Lookup(table) if result.is_missing() && !value.is_missing() => {
+                missed = Some((table, environment.shown(&value)));
+            }
+            _ if result.is_missing() => {}
+            _ => missed = None,
+        }
+        value = result;
+    }
+    if let Some((table, key)) = missed {
+        error.value = Some(key);
+        let message = &mut error.message;
+        message.push_str(&format!(": the lookup table {table:?} has no such key"));
     }
 }
 

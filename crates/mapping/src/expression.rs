@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::environment::Environment;
 use crate::evaluate::CompiledExpression;
 use crate::mismatch;
-use crate::{EvaluationError, ParseError, References, Scope, Value};
+use crate::{EvaluationError, NoAdapters, ParseError, References, Scope, Value};
 
 /// A parsed expression. Clones share it.
 #[derive(Debug, Clone)]
@@ -38,9 +38,23 @@ impl Expression {
     }
 
     /// Returns a sentence on the comparison that is false because of the types of its sides, for a
-    /// message for which the condition is false. `None` when there is none.
-    pub fn mismatch<'s>(&'s self, scope: &'s Scope<'s>) -> Option<String> {
-        mismatch::of(&self.0, &Environment::new(scope))
+    /// message for which the condition is false. `None` when there is none. Calls no adapter.
+    pub fn mismatch(&self, scope: &Scope) -> Option<String> {
+        let scope = Scope {
+            adapters: &NoAdapters,
+            ..*scope
+        };
+        mismatch::of(&self.0, &Environment::new(&scope))
+    }
+
+    /// Returns a sentence on the first comparison of a text with a number, and on the first order of
+    /// numeric texts, that an evaluation meets. Calls no adapter.
+    pub fn type_mismatch(&self, scope: &Scope) -> Option<String> {
+        let scope = Scope {
+            adapters: &NoAdapters,
+            ..*scope
+        };
+        mismatch::within(&self.0, &Environment::new(&scope))
     }
 
     pub(crate) fn into_compiled(self) -> CompiledExpression {

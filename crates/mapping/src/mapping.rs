@@ -1,6 +1,7 @@
 //! The fields of an object, each from an expression, a template, or a list mapped item by item.
 
 mod build;
+mod mismatch;
 mod write;
 
 use crate::evaluate::CompiledExpression;
@@ -89,6 +90,12 @@ impl Mapping {
     /// of each.
     pub fn references(&self) -> &References {
         &self.references
+    }
+
+    /// Returns the fields that compare a text with a number for a message, each with a sentence on
+    /// the first of these comparisons. Calls no adapter.
+    pub fn mismatches(&self, scope: &Scope) -> Vec<(String, String)> {
+        mismatch::of(self, scope)
     }
 
     /// Appends the object as JSON. On an error, `out` keeps its former length.

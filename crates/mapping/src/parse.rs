@@ -9,11 +9,14 @@ mod path;
 mod term;
 mod token;
 
+use std::ops::Range;
+
 use crate::node::{Call, Node};
 use crate::transform;
 use crate::{ParseError, References};
 
 pub(crate) use arguments::{Argument, ArgumentKind};
+use comparison::Type;
 pub(crate) use nearest::suggestion;
 pub(crate) use token::is_word;
 
@@ -21,6 +24,8 @@ pub(crate) use token::is_word;
 const MAX_LENGTH: usize = 64 * 1024;
 /// Greatest depth to which parentheses, lists, calls and arguments may nest.
 const MAX_NESTING: usize = 64;
+/// Greatest number of characters of a pipe that an error shows.
+const MAX_SHOWN: usize = 60;
 /// Greatest number of errors that are reported for one text.
 const MAX_ERRORS: usize = 100;
 
@@ -54,6 +59,12 @@ pub(crate) struct Parser<'t> {
     lists: usize,
     /// True if a text among the arguments that might be meant as an expression is reported.
     warns: bool,
+    /// Types of the elements of the lists around this place, as far as they are known.
+    elements: Vec<Option<Type>>,
+    /// Type of the elements of the list that the next transform gets.
+    piped: Option<Type>,
+    /// Place of the last pipe that ended, with its transforms.
+    pipe: Range<usize>,
     /// Errors after which parsing could go on.
     pub errors: Vec<ParseError>,
     pub references: References,
@@ -70,6 +81,9 @@ impl<'t> Parser<'t> {
             nesting: 0,
             lists: 0,
             warns: true,
+            elements: Vec::new(),
+            piped: None,
+            pipe: 0..0,
             errors: Vec::new(),
             references: References::default(),
         }
@@ -95,6 +109,7 @@ impl<'t> Parser<'t> {
         self.position = position;
         self.nesting = 0;
         self.lists = 0;
+        self.elements.clear();
         let node = self.disjunct()?;
         if !self.rest().starts_with("}}") {
             return Err(self.after_expression("`}}`"));
@@ -115,17 +130,24 @@ impl<'t> Parser<'t> {
     }
 
     fn pipeline(&mut self) -> ParseResult<Node> {
+        self.skip_whitespace();
+        let start = self.position;
         let input = self.sum()?;
+        let mut kind = comparison::type_of(&input, &self.elements);
         let mut calls = Vec::new();
         while self.rest().starts_with('|') && !self.rest().starts_with("||") {
             self.position += 1;
-            calls.extend(self.call()?);
+            self.piped = kind.and_then(Type::of_element);
+            if let Some(call) = self.call()? {
+                kind = comparison::type_after(&call, kind, &self.elements);
+                calls.push(call);
+            }
         }
-        Ok(if calls.is_empty() {
-            input
-        } else {
-            Node::Pipe(Box::new(input), calls)
-        })
+        if calls.is_empty() {
+            return Ok(input);
+        }
+        self.pipe = start..self.position;
+        Ok(Node::Pipe(Box::new(input), calls))
     }
 
     /// Parses a transform. Returns `None`, and notes an error, when it can be read but does not
@@ -155,6 +177,9 @@ impl<'t> Parser<'t> {
     }
 
     fn after_expression(&mut self, end: &str) -> ParseError {
+        if self.rest().starts_with(['+', '-', '*', '/', '%']) && !self.pipe.is_empty() {
+            return self.operator_after_pipe(end);
+        }
         let hint = match self.rest() {
             rest if rest.starts_with("||") => "; it is spelled `or`",
             rest if rest.starts_with("&&") => "; it is spelled `and`",
@@ -168,10 +193,29 @@ impl<'t> Parser<'t> {
             rest if rest.starts_with("not ") => "; `not` stands before the whole comparison",
             _ => "",
         };
-        // Several ends have their own `or`.
-        let or = if end.contains(" or ") { "," } else { " or" };
+        let or = before(end);
         self.unexpected(&format!("an operator, `|`{or} {end}{hint}"))
     }
+
+    fn operator_after_pipe(&mut self, end: &str) -> ParseError {
+        let pipe = self.text.get(self.pipe.clone()).unwrap_or_default();
+        let pipe = pipe.trim_end();
+        let shown = match pipe.char_indices().nth(MAX_SHOWN) {
+            Some((cut, _)) => format!("{}…", &pipe[..cut]),
+            None => pipe.to_owned(),
+        };
+        let sign: String = self.rest().chars().take(1).collect();
+        let or = before(end);
+        self.unexpected(&format!(
+            "`|`, a comparison, `and`, `or`{or} {end}; an operator takes a pipe in parentheses: \
+             `({shown}) {sign}`"
+        ))
+    }
+}
+
+/// Returns the text between an enumeration and its last part. Several ends have their own `or`.
+fn before(end: &str) -> &'static str {
+    if end.contains(" or ") { "," } else { " or" }
 }
 
 #[cfg(test)]

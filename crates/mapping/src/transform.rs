@@ -232,7 +232,14 @@ impl Transform {
 
 /// Creates the error of a value of a kind that the transform does not take.
 fn refused(value: &Value, expected: &str) -> EvaluationError {
-    EvaluationError::mapping(format!("expected {expected}, found {}", value.type_name()))
+    let found = match value {
+        // A webhook makes it of a body that is no text.
+        Value::Object(object) if object.starts_with(r#"{"base64":"#) => {
+            "an object of bytes (base64): the body is not UTF-8, or has a content type that is no text"
+        }
+        other => other.type_name(),
+    };
+    EvaluationError::mapping(format!("expected {expected}, found {found}"))
 }
 
 fn parse_json<'s>(value: &Value<'s>) -> TransformResult<'s> {

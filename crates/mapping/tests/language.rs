@@ -125,7 +125,39 @@ fn an_error_says_once_that_a_value_is_missing() {
     assert_eq!(
         error.to_string(),
         "the left side of `*` is null, expected a number; `default` gives one where there is \
-         none, in the transform * of the expression `source.nothing * 2`"
+         none, in the operator * of the expression `source.nothing * 2`"
+    );
+}
+
+#[test]
+fn an_error_names_the_key_that_a_table_lacks() {
+    let error = evaluate("source.name | trim | lookup(countries) | uppercase | required");
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "given \"Grüße\": a value is required, found undefined: the lookup table \"countries\" has no \
+         such key, in the transform required of the expression \
+         `source.name | trim | lookup(countries) | uppercase | required`"
+    );
+    let error =
+        evaluate("source.name | lookup(countries) | default(x) | lookup(countries) | required");
+    assert_eq!(error.unwrap_err().value.as_deref(), Some("\"x\""));
+    // Without a key nothing is looked up.
+    let error = evaluate("source.order | lookup(countries) | required");
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("found undefined at source.order"), "{error}");
+    let error = evaluate("instance.secret | lookup(countries) | required").unwrap_err();
+    assert_eq!(error.value, None);
+    assert!(!error.to_string().contains("hunter2"));
+}
+
+#[test]
+fn an_error_says_that_a_body_was_no_text() {
+    let scope = Scope::new(br#"{"base64":"YQ=="}"#, NOW, unbounded());
+    let expression = Expression::parse("source | parse_csv").unwrap();
+    assert_eq!(
+        expression.evaluate(&scope).unwrap_err().message,
+        "expected a string, found an object of bytes (base64): the body is not UTF-8, or has a \
+         content type that is no text"
     );
 }
 

@@ -437,3 +437,53 @@ idempotency_key: source.event
         .await;
     assert_eq!(warnings(&message["trace"]), found);
 }
+
+#[tokio::test]
+async fn names_the_fields_and_conditions_that_compare_a_text_with_a_number() {
+    let app = TestApp::start().await;
+    let definition = r"flow: compared
+version: 1
+source:
+  trigger: webhook
+target:
+  connector: erp
+  endpoint: /in
+mapping:
+  large: source.csv | parse_csv | where(item.qty > 5) | length
+  kind: source.csv
+";
+    let sample = json!({ "sampleData": { "csv": "sku,qty\na,10\n" } });
+    let id = app.api.flow(definition).await;
+    let path = format!("/api/v1/flows/{id}/test");
+    let tested = app.api.post(&path, &sample).await.expect(200);
+    let warnings = |tested: &serde_json::Value| -> Vec<serde_json::Value> {
+        let trace = tested["trace"].as_array().unwrap();
+        let named = trace.iter().filter(|record| record["stage"] != "delivery");
+        let named = named.filter(|record| !record["error"].is_null());
+        named
+            .map(|record| json!([record["name"], record["status"], record["error"]]))
+            .collect()
+    };
+    let named = |subject: &str| {
+        format!(r#"the {subject} compares a text ("10") with a number; use item.qty | number"#)
+    };
+    assert_eq!(
+        warnings(&tested),
+        [json!(["large", "warning", named("expression")])]
+    );
+    let filtering = definition.replace(
+        "target:",
+        "when: source.csv | parse_csv | any(item.qty > 5)\ntarget:",
+    );
+    let update = json!({ "yamlConfig": filtering });
+    app.api
+        .patch(&format!("/api/v1/flows/{id}"), &update)
+        .await
+        .expect(200);
+    let tested = app.api.post(&path, &sample).await.expect(200);
+    assert_eq!(&tested["matched"], &json!(false));
+    assert_eq!(
+        warnings(&tested),
+        [json!(["when", "filtered", named("condition")])]
+    );
+}

@@ -88,7 +88,9 @@ impl Parser<'_> {
             ParameterKind::SigningKey => ArgumentKind::Expression(self.signing_key()?),
             ParameterKind::Element => {
                 self.lists += 1;
+                self.elements.push(self.piped);
                 let node = self.nested()?;
+                self.elements.pop();
                 self.lists -= 1;
                 ArgumentKind::Expression(node)
             }

@@ -1,22 +1,70 @@
 //! Types that values have for every message, as far as an expression shows them, and comparisons
 //! whose answer they decide.
 
-use crate::node::{Literal, Node, Operator};
+use crate::node::{Call, Literal, Node, Operator};
 use crate::path::{Path, Segment};
 use crate::references::Root;
 use crate::transform::{Elementwise, Transform};
 
 /// Type of a value that is neither null nor undefined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Type {
+pub(super) enum Type {
     Text,
     Number,
     Boolean,
+    /// A record of CSV: an object of texts.
+    Record,
+    /// A list of texts.
+    Texts,
+    /// A list of records.
+    Records,
+    /// A list of lists of texts.
+    Lists,
 }
+
+impl Type {
+    /// Returns the type of an element of a list.
+    pub fn of_element(self) -> Option<Self> {
+        match self {
+            Self::Texts => Some(Self::Text),
+            Self::Records => Some(Self::Record),
+            Self::Lists => Some(Self::Texts),
+            Self::Text | Self::Number | Self::Boolean | Self::Record => None,
+        }
+    }
+
+    /// Returns the type of a list of such values.
+    fn listed(self) -> Option<Self> {
+        match self {
+            Self::Text => Some(Self::Texts),
+            Self::Record => Some(Self::Records),
+            Self::Texts => Some(Self::Lists),
+            Self::Number | Self::Boolean | Self::Records | Self::Lists => None,
+        }
+    }
+
+    /// Returns the type of the value that segments lead to.
+    fn follow(self, segments: &[Segment]) -> Option<Self> {
+        let mut segments = segments.iter();
+        segments.try_fold(self, |kind, segment| match segment {
+            Segment::Name(_) => (kind == Self::Record).then_some(Self::Text),
+            Segment::Index(_) => kind.of_element(),
+            Segment::Each => None,
+        })
+    }
+}
+
+/// Types of the elements of the lists around an expression, the outermost first.
+pub(super) type Elements = [Option<Type>];
 
 /// Returns the warning about a comparison of a text with a number, which has one answer for every
 /// message.
-pub(super) fn constant_comparison(left: &Node, operator: Operator, right: &Node) -> Option<String> {
+pub(super) fn constant_comparison(
+    left: &Node,
+    operator: Operator,
+    right: &Node,
+    elements: &Elements,
+) -> Option<String> {
     let (sign, answer) = match operator {
         Operator::Equal => ("==", "false"),
         Operator::Unequal => ("!=", "true"),
@@ -26,10 +74,10 @@ pub(super) fn constant_comparison(left: &Node, operator: Operator, right: &Node)
         Operator::GreaterOrEqual => (">=", "false"),
         Operator::In => return None,
     };
-    let sides = match (type_of(left)?, type_of(right)?) {
+    let sides = match (type_of(left, elements)?, type_of(right, elements)?) {
         (Type::Text, Type::Number) => "a text with a number",
         (Type::Number, Type::Text) => "a number with a text",
-        (Type::Text | Type::Number | Type::Boolean, _) => return None,
+        _ => return None,
     };
     Some(format!(
         "found a comparison (`{sign}`) of {sides}, which is {answer} for every message; \
@@ -37,17 +85,26 @@ pub(super) fn constant_comparison(left: &Node, operator: Operator, right: &Node)
     ))
 }
 
-fn type_of(node: &Node) -> Option<Type> {
+/// Returns the type that a node has for every message, if it shows one.
+pub(super) fn type_of(node: &Node, elements: &Elements) -> Option<Type> {
     match node {
         Node::Literal(literal) => type_of_literal(literal),
+        Node::Path(path) if path.root == Root::Item => {
+            let place = elements.len().checked_sub(path.outward + 1)?;
+            (*elements.get(place)?)?.follow(&path.segments)
+        }
         Node::Path(path) => is_text_of_trigger(path).then_some(Type::Text),
         Node::Now | Node::Uuid => Some(Type::Text),
-        Node::Pipe(input, calls) => calls.iter().fold(type_of(input), |input, call| {
-            type_after(&call.transform, input)
-        }),
+        Node::Pipe(input, calls) => {
+            let input = type_of(input, elements);
+            calls
+                .iter()
+                .fold(input, |input, call| type_after(call, input, elements))
+        }
+        Node::Member(inner, segments) => type_of(inner, elements)?.follow(segments),
         Node::Negative(_) | Node::Arithmetic(..) => Some(Type::Number),
         Node::Not(_) | Node::And(_) | Node::Or(_) | Node::Comparison(..) => Some(Type::Boolean),
-        Node::Member(..) | Node::List(_) | Node::If(_) | Node::Coalesce(_) => None,
+        Node::List(_) | Node::If(_) | Node::Coalesce(_) => None,
     }
 }
 
@@ -77,8 +134,8 @@ fn is_text_of_trigger(path: &Path) -> bool {
 }
 
 /// Returns the type that a transform gives for an input of a type.
-fn type_after(transform: &Transform, input: Option<Type>) -> Option<Type> {
-    match transform {
+pub(super) fn type_after(call: &Call, input: Option<Type>, elements: &Elements) -> Option<Type> {
+    match &call.transform {
         Transform::Decimal(_)
         | Transform::Uppercase
         | Transform::Lowercase
@@ -117,26 +174,27 @@ fn type_after(transform: &Transform, input: Option<Type>) -> Option<Type> {
         | Transform::Contains
         | Transform::Matches(_)
         | Transform::Each(Elementwise::Any | Elementwise::All) => Some(Type::Boolean),
-        Transform::Required => input,
+        Transform::Required
+        | Transform::Unique
+        | Transform::Sort
+        | Transform::Reverse
+        | Transform::Slice
+        | Transform::Each(Elementwise::Where | Elementwise::SortBy) => input,
+        Transform::First | Transform::Last | Transform::Min | Transform::Max => input?.of_element(),
+        Transform::Split(_) => Some(Type::Texts),
+        Transform::ParseCsv(dialect) if dialect.has_header => Some(Type::Records),
+        Transform::ParseCsv(_) => Some(Type::Lists),
+        Transform::Each(Elementwise::Map) => {
+            let inner = [elements, &[input.and_then(Type::of_element)]].concat();
+            type_of(call.arguments.first()?, &inner)?.listed()
+        }
         Transform::Default
         | Transform::Lookup(_)
         | Transform::ParseJson
-        | Transform::Split(_)
-        | Transform::First
-        | Transform::Last
-        | Transform::Unique
-        | Transform::Sort
         | Transform::Keys
         | Transform::Values
-        | Transform::Each(
-            Elementwise::Map | Elementwise::Where | Elementwise::SortBy | Elementwise::GroupBy,
-        )
-        | Transform::Min
-        | Transform::Max
+        | Transform::Each(Elementwise::GroupBy)
         | Transform::Flatten
-        | Transform::Reverse
-        | Transform::Slice
-        | Transform::ParseCsv(_)
         | Transform::ParseXml
         | Transform::Adapter(_) => None,
     }
@@ -170,6 +228,13 @@ mod tests {
             "100 == (source.code | trim)",
             "(source.items | length) != '3'",
             "trigger.headers[\"X-Count\"] | required < 3",
+            "source.csv | parse_csv | where(item.qty > 5)",
+            "source.csv | parse_csv(';') | map(item.qty) | any(item == 5)",
+            "(source.csv | parse_csv | map(item.qty) | max) > 5",
+            "(source.csv | parse_csv | first).qty > 5",
+            "source.csv | parse_csv(',', false) | map(item[1] < 3)",
+            "source.csv | parse_csv | where(source.list | any(outer.item.qty > 5))",
+            "(source.a | split('-'))[1] == 7",
         ] {
             assert_eq!(warnings(text).len(), 1, "{text}");
         }
@@ -186,6 +251,11 @@ mod tests {
             "source.a | default(0) > '3'",
             "trigger.query[0] == 1",
             "3 in source.list",
+            "source.csv | parse_csv | where((item.qty | number) > 5)",
+            "source.csv | parse_csv | map(item.qty | number) | any(item > 5)",
+            "source.csv | parse_csv | any(item.name == 'x')",
+            "source.csv | parse_csv | where(source.list | any(item.qty > 5))",
+            "source.list | where(item.qty > 5)",
         ] {
             assert_eq!(warnings(text), [], "{text}");
         }

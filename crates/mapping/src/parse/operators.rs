@@ -32,7 +32,8 @@ impl Parser<'_> {
         let node = match self.operator() {
             Some(operator) => {
                 let right = self.pipeline()?;
-                let constant = comparison::constant_comparison(&left, operator, &right);
+                let constant =
+                    comparison::constant_comparison(&left, operator, &right, &self.elements);
                 self.references
                     .warnings
                     .extend(constant.map(|message| ParseError::new(offset, message)));

@@ -10,6 +10,38 @@ fn refuses(text: &str, offset: usize, message: &str) {
 }
 
 #[test]
+fn shows_the_parentheses_of_a_pipe_before_an_operator() {
+    refuses(
+        "source.zz | default(5) + 1",
+        23,
+        "found `+`, expected `|`, a comparison, `and`, `or` or the end; an operator takes a pipe in \
+         parentheses: `(source.zz | default(5)) +`",
+    );
+    refuses(
+        "1 < source.a | number * 2",
+        22,
+        "found `*`, expected `|`, a comparison, `and`, `or` or the end; an operator takes a pipe in \
+         parentheses: `(source.a | number) *`",
+    );
+    refuses(
+        "[source.a | number - 2]",
+        19,
+        "found `-`, expected `|`, a comparison, `and`, `or`, `,` or `]`; an operator takes a pipe \
+         in parentheses: `(source.a | number) -`",
+    );
+    // Of a long pipe the beginning is enough.
+    refuses(
+        &format!("source.{} | trim / 2", "a".repeat(100)),
+        115,
+        &format!(
+            "found `/`, expected `|`, a comparison, `and`, `or` or the end; an operator takes a \
+             pipe in parentheses: `(source.{}…) /`",
+            "a".repeat(53)
+        ),
+    );
+}
+
+#[test]
 fn says_what_was_found_and_expected() {
     let continues = "expected an operator, `|` or the end";
     refuses("", 0, "found the end, expected a path, a value or `(`");

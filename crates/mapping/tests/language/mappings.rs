@@ -305,3 +305,41 @@ fn lists_of_expressions_see_those_of_each_around_them() {
         ),
     );
 }
+
+#[test]
+fn names_the_fields_that_compare_a_text_with_a_number() {
+    let found = mapping(&[
+        ("size", Text("if(source.amount > 5, 'big', 'small')")),
+        ("same", Text("source.id == 17")),
+        ("text.of", Text("is {{ source.amount == 149.505 }}")),
+        (
+            "lines",
+            Each(
+                "source.lines | where(item.price > 0)",
+                &[("dear", Text("item.price > 1")), ("sku", Text("item.sku"))],
+            ),
+        ),
+    ])
+    .mismatches(&scope());
+    let sentence = |text: &str, path: &str| {
+        format!("the expression compares a text ({text:?}) with a number; use {path} | number")
+    };
+    let expected = [
+        ("size", sentence("149.505", "source.amount")),
+        ("text.of", sentence("149.505", "source.amount")),
+        ("lines", sentence("1.10", "item.price")),
+    ];
+    assert_eq!(
+        found,
+        expected.map(|(field, sentence)| (field.to_owned(), sentence))
+    );
+    let found = mapping(&[(
+        "lines",
+        Each("source.lines", &[("dear", Text("item.price > 1"))]),
+    )])
+    .mismatches(&scope());
+    assert_eq!(
+        found,
+        [("lines[0].dear".to_owned(), sentence("1.10", "item.price"))]
+    );
+}

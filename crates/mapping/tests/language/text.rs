@@ -39,7 +39,7 @@ fn required_takes_all_but_null_and_undefined() {
     );
     fails(
         "source.country | lookup(countries) | uppercase | lookup(countries) | required",
-        "a value is required, found undefined",
+        "a value is required, found undefined: the lookup table \"countries\" has no such key",
     );
 }
 

@@ -179,20 +179,31 @@ impl Run<'_> {
         value
     }
 
+    /// Returns the input of an evaluation that a run does not have, with a bound of its own.
+    fn input<'i>(&'i self, effort: &'i Effort) -> Input<'i> {
+        Input {
+            payload: &self.payload,
+            trigger: &self.sample.trigger,
+            steps: self.steps.as_bytes(),
+            now: self.now,
+            mask: &self.mask,
+            effort,
+        }
+    }
+
+    /// Adds a warning for each field of the mapping that compares a text with a number.
+    async fn note_mismatches(&mut self) {
+        let search = |effort: &Effort| self.program.mismatches(&self.input(effort), self.samples);
+        let found = apart::evaluate(&Effort::default(), search).await;
+        for (field, sentence) in found.into_iter().take(MAX_FAILURES) {
+            self.note("mapped", &field, "warning", sentence);
+        }
+    }
+
     /// Returns the keys of the flow that a message would come in without. The bound of the run does
     /// not count what they take.
     async fn missing_keys(&self) -> Vec<&'static str> {
-        let keys = |effort: &Effort| {
-            let input = Input {
-                payload: &self.payload,
-                trigger: &self.sample.trigger,
-                steps: b"{}",
-                now: self.now,
-                mask: &self.mask,
-                effort,
-            };
-            self.program.keys(&input, self.samples)
-        };
+        let keys = |effort: &Effort| self.program.keys(&self.input(effort), self.samples);
         let Keys {
             ordering,
             idempotency,
@@ -232,6 +243,11 @@ impl Run<'_> {
             Ok(Admission::Admitted { .. }) => {
                 if !self.program.plan().when.is_empty() {
                     self.trace.validated("when", "ok", begun, None);
+                    let effort = Effort::default();
+                    let input = self.input(&effort);
+                    if let Some(found) = self.program.condition_mismatch(&input, self.samples) {
+                        self.note("validated", "when", "warning", found);
+                    }
                 }
                 Ok(())
             }
@@ -364,6 +380,7 @@ impl Run<'_> {
                 mapped
             }
         };
+        self.note_mismatches().await;
         let adapted = self
             .evaluate(|program, _, resources| program.adapt_output(&mapped, resources))
             .await;
