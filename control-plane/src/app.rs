@@ -6,6 +6,7 @@ pub mod adapter;
 pub mod api_key;
 pub mod audit;
 pub mod batch_job;
+pub mod bootstrap;
 pub mod call;
 pub mod change;
 pub mod connector;

@@ -12,7 +12,7 @@ use kanat_store::Store;
 use crate::app::audit::denied;
 use crate::app::flow::Deploys;
 use crate::app::secret::{Elsewhere, MasterKeys};
-use crate::app::{App, environment};
+use crate::app::{App, bootstrap, environment};
 use crate::cors::Cors;
 use crate::jobs::leftovers::Retention;
 use crate::jobs::{
@@ -23,7 +23,7 @@ use crate::push::remote::{Access, RemotePlans};
 use crate::push::source::Source;
 use crate::push::{Hub, PlanStreams};
 use crate::tasks::Tasks;
-use crate::{Monitor, PublicService, PublicUrl, bootstrap, idempotency, master_key};
+use crate::{Monitor, PublicService, PublicUrl, idempotency, master_key};
 
 /// Settings of the operator.
 #[derive(Debug, Clone, Default)]

@@ -9,7 +9,6 @@
 mod admission;
 pub mod app;
 pub mod authentication;
-pub mod bootstrap;
 mod carry;
 mod control_plane;
 mod cors;

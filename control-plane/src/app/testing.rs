@@ -46,7 +46,7 @@ pub fn over(store: Store, log: Arc<dyn MessageLog>) -> App {
 /// Over new files in this folder, with the first account and its environment.
 pub async fn in_folder(folder: &Path) -> App {
     let store = Store::open_file(&folder.join("kanat.db")).await.unwrap();
-    crate::bootstrap::run(&store, None).await.unwrap();
+    crate::app::bootstrap::run(&store, None).await.unwrap();
     let log = SqliteLog::open(folder.join("messages.db"), sqlite::Options::default())
         .await
         .unwrap();

@@ -24,7 +24,7 @@ async fn control_planes_extend_one_chain() {
     let mut calls = Vec::new();
     for name in ["one", "two"] {
         let store = Store::open(database.url()).await.unwrap();
-        crate::bootstrap::run(&store, None).await.unwrap();
+        crate::app::bootstrap::run(&store, None).await.unwrap();
         let log = folder.path().join(name);
         let log = SqliteLog::open(log, sqlite::Options::default());
         let app = testing::over(store, Arc::new(log.await.unwrap()));

@@ -45,7 +45,7 @@ impl Control {
         let store = Store::open_file(&folder.path().join("kanat.db"))
             .await
             .unwrap();
-        crate::bootstrap::run(&store, None).await.unwrap();
+        crate::app::bootstrap::run(&store, None).await.unwrap();
         let environments = environment::all(&mut store.read().await.unwrap())
             .await
             .unwrap();

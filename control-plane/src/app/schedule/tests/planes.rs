@@ -40,7 +40,9 @@ impl Planes {
         for _ in 0..count {
             apps.push(app(&database).await);
         }
-        crate::bootstrap::run(&apps[0].store, None).await.unwrap();
+        crate::app::bootstrap::run(&apps[0].store, None)
+            .await
+            .unwrap();
         let environment = environment::all(&mut apps[0].store.read().await.unwrap())
             .await
             .unwrap()

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use kanat_control_plane::bootstrap;
+use kanat_control_plane::app::bootstrap;
 
 use crate::output;
 use crate::process::folder::Folder;
