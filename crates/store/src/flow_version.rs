@@ -1,6 +1,7 @@
 //! Deployed versions of flows. They are written once.
 
 use kanat_model::Timestamp;
+use kanat_model::audit::PrincipalType;
 use kanat_model::id::{EnvironmentId, FlowId};
 use sqlx::any::AnyRow;
 
@@ -19,13 +20,17 @@ pub struct FlowVersion {
     pub sealed_config: Option<Vec<u8>>,
     pub change_summary: String,
     pub created_at: Timestamp,
-    /// Name of the key that deployed it.
-    pub created_by: String,
+    /// Caller that has deployed it; type and id are `None` for versions of builds that did not note
+    /// them. Then it was an API key.
+    pub created_by_type: Option<PrincipalType>,
+    pub created_by_id: Option<String>,
+    pub created_by_name: String,
 }
 
 record! {
     FlowVersion in "flow_version" {
-        flow_id, version, yaml_config, sealed_config, change_summary, created_at, created_by
+        flow_id, version, yaml_config, sealed_config, change_summary, created_at, created_by_type,
+        created_by_id, created_by_name as "created_by"
     }
 }
 
@@ -57,10 +62,11 @@ impl FromRow for Running {
 }
 
 const RUNNING: &str = "SELECT v.flow_id, v.version, v.yaml_config, v.sealed_config, \
-                       v.change_summary, v.created_at, v.created_by, flow.environment_id AS \
-                       environment_id, flow.name AS name FROM flow JOIN flow_version v ON \
-                       v.flow_id = flow.id AND v.version = flow.version WHERE flow.deleted_at IS \
-                       NULL AND flow.id > $1 AND v.yaml_config LIKE $2 ORDER BY flow.id LIMIT $3";
+                       v.change_summary, v.created_at, v.created_by_type, v.created_by_id, \
+                       v.created_by, flow.environment_id AS environment_id, flow.name AS name \
+                       FROM flow JOIN flow_version v ON v.flow_id = flow.id AND v.version = \
+                       flow.version WHERE flow.deleted_at IS NULL AND flow.id > $1 AND \
+                       v.yaml_config LIKE $2 ORDER BY flow.id LIMIT $3";
 
 /// Returns deployed versions of all environments whose definition has `word` in it, in order of
 /// their flows' ids, after the flow `after`.

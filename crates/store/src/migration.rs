@@ -30,6 +30,7 @@ const MIGRATIONS: &[&str] = texts![
     "0016_policy",
     "0017_audit",
     "0018_search",
+    "0019_version_maker",
 ];
 
 /// The schema from which on words of resources are in an index.

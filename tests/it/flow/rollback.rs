@@ -48,7 +48,9 @@ mapping:
     assert_eq!(versions[0]["version"], 3);
     assert_eq!(versions[0]["changeSummary"], "rollback to version 1");
     assert_eq!(versions[1]["version"], 2);
-    assert_eq!(versions[0]["createdBy"], "owner");
+    let owner = app.api.get("/api/v1/me").await.expect(200);
+    let maker = json!({"type": "api_key", "id": owner["id"], "name": "owner"});
+    assert_eq!(versions[0]["createdBy"], maker);
     app.api
         .post(&format!("{path}/rollback"), &json!({"versionNumber": 9}))
         .await

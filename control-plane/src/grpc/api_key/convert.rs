@@ -20,7 +20,7 @@ pub fn key(key: ApiKey) -> wire::ApiKey {
     let maker = key.created_by_type.zip(key.created_by_id);
     let created_by = maker.map(|(kind, id)| wire::Creator {
         r#type: kind.as_str().to_owned(),
-        id,
+        id: Some(id),
         name: key.created_by_name.unwrap_or_default(),
     });
     carry!(

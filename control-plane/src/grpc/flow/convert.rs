@@ -7,6 +7,7 @@ use kanat_flow::graph::Graph;
 use kanat_flow::span::Fix;
 use kanat_flow::{Diagnostic, Severity};
 use kanat_message_log::PollStanding;
+use kanat_model::audit::PrincipalType;
 use kanat_model::flow::Status as FlowStatus;
 use kanat_model::id::FlowId;
 use kanat_model::message::Failure;
@@ -242,10 +243,17 @@ pub fn started(started: StartedMessage) -> wire::RunFlowResponse {
 }
 
 pub fn version(app: &App, version: FlowVersion) -> Result<wire::FlowVersion> {
+    // Builds that noted no types knew API keys alone.
+    let maker = version.created_by_type.unwrap_or(PrincipalType::ApiKey);
     Ok(carry!(
-        wire::FlowVersion, version { version, change_summary, created_by }
+        wire::FlowVersion, version { version, change_summary }
         text { flow_id, created_at }
         with {
+            created_by: Some(wire::Creator {
+                r#type: maker.as_str().to_owned(),
+                id: version.created_by_id.clone(),
+                name: version.created_by_name.clone(),
+            }),
             yaml_config: flow::definition_text(&app.sealer, &version)?.into_owned(),
         }
     ))

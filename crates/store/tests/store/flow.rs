@@ -1,6 +1,7 @@
 //! Flows: names, revisions, pages, versions, what a deployed one uses.
 
 use kanat_model::Timestamp;
+use kanat_model::audit::PrincipalType;
 use kanat_model::flow::Status;
 use kanat_model::id::{EnvironmentId, FlowId};
 use kanat_model::page::Page;
@@ -201,7 +202,9 @@ async fn versions_and_former_tokens_of_a_flow_are_kept(test: TestStore) {
             sealed_config: None,
             change_summary: String::new(),
             created_at: NOW,
-            created_by: "key".to_owned(),
+            created_by_type: Some(PrincipalType::ApiKey),
+            created_by_id: Some("key_1".to_owned()),
+            created_by_name: "key".to_owned(),
         };
         flow_version::insert(&mut tx, &version).await.unwrap();
     }
@@ -220,14 +223,12 @@ async fn versions_and_former_tokens_of_a_flow_are_kept(test: TestStore) {
         [3, 2]
     );
     assert_eq!(page.total, 3);
-    assert_eq!(
-        flow_version::get(&mut tx, &row.id, 1)
-            .await
-            .unwrap()
-            .unwrap()
-            .yaml_config,
-        "version: 1"
-    );
+    let first = flow_version::get(&mut tx, &row.id, 1).await.unwrap();
+    let first = first.unwrap();
+    assert_eq!(first.yaml_config, "version: 1");
+    assert_eq!(first.created_by_type, Some(PrincipalType::ApiKey));
+    assert_eq!(first.created_by_id.as_deref(), Some("key_1"));
+    assert_eq!(first.created_by_name, "key");
     assert_eq!(flow_version::get(&mut tx, &row.id, 4).await.unwrap(), None);
 
     let former = |hash, millis| webhook_token::Former {

@@ -53,7 +53,9 @@ async fn insert_flow(test: &TestStore, sealed: Option<Vec<u8>>) {
                 sealed_config: Some(sealed.to_vec()),
                 change_summary: String::new(),
                 created_at: NOW,
-                created_by: String::new(),
+                created_by_type: None,
+                created_by_id: None,
+                created_by_name: String::new(),
             };
             flow_version::insert(&mut tx, &version).await.unwrap();
         }

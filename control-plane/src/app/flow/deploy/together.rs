@@ -258,6 +258,7 @@ async fn write(
         Err(kanat_store::Error::Changed { .. }) => return Ok(WriteOutcome::Stale),
         updated => updated?,
     }
+    let maker = ready.deployed_by.principal();
     let version = FlowVersion {
         flow_id: flow.id.clone(),
         version: flow.version,
@@ -265,7 +266,9 @@ async fn write(
         sealed_config: flow.sealed_config.clone(),
         change_summary: ready.summary.clone(),
         created_at: flow.updated_at,
-        created_by: ready.deployed_by.name.clone(),
+        created_by_type: Some(maker.kind),
+        created_by_id: Some(maker.id),
+        created_by_name: maker.name,
     };
     flow_version::insert(change, &version).await?;
     ready.deployed_by.note_made(change, &flow.id).await?;

@@ -7,7 +7,7 @@ use crate::output::{Json, table};
 
 pub const COLUMNS: &str = "NAME:name,STATUS:status,VERSION:deployedVersion,DRAFT:draft,ID:id,\
                            UPDATED:updatedAt,POLL ERROR:lastError.message";
-pub const VERSION_COLUMNS: &str = "VERSION:version,DEPLOYED:createdAt,BY:createdBy,\
+pub const VERSION_COLUMNS: &str = "VERSION:version,DEPLOYED:createdAt,BY:createdBy.name,\
                                    SUMMARY:changeSummary";
 const FIELDS: &str = "Name:name,Status:status,Version:deployedVersion,Id:id,\
                       Description:description,Webhook:webhookUrl,Created:createdAt,\
