@@ -188,21 +188,33 @@ pub fn entry(call: &Call, subject: Subject, before: Option<Value>, after: Option
     Entry {
         before: before.map(|state| state.to_string()),
         after: after.map(|state| state.to_string()),
-        ..of(&call.caller, &call.origin, subject, Status::Done)
+        ..of_caller(&call.caller, &call.origin, subject, Status::Done)
     }
 }
 
-fn of(caller: &Caller, origin: &Origin, subject: Subject, status: Status) -> Entry {
+fn of_caller(caller: &Caller, origin: &Origin, subject: Subject, status: Status) -> Entry {
+    let actor = caller.principal();
+    of(&caller.account_id, actor, origin, subject, status)
+}
+
+/// Makes an entry of one call, without what was before and after.
+fn of(
+    account: &AccountId,
+    actor: Principal,
+    origin: &Origin,
+    subject: Subject,
+    status: Status,
+) -> Entry {
     Entry {
         id: AuditEntryId::generate(),
-        account_id: caller.account_id.clone(),
+        account_id: account.clone(),
         at: Timestamp::now(),
         action: origin.action.to_string(),
         entity_type: origin.action.entity_type.clone(),
         entity_id: subject.id,
         entity_name: subject.name,
         environment_id: subject.environment_id,
-        actor: caller.principal(),
+        actor,
         via: origin.via,
         status,
         before: None,
@@ -221,23 +233,16 @@ pub async fn by_system(
     subject: Subject,
     after: Option<Value>,
 ) -> Result<(), StoreError> {
+    let origin = Origin::new(action, Via::System);
+    let actor = Principal::system();
     let entry = Entry {
-        id: AuditEntryId::generate(),
-        account_id: account.clone(),
-        at: Timestamp::now(),
-        action: action.to_string(),
-        entity_type: action.entity_type,
-        entity_id: subject.id,
-        entity_name: subject.name,
-        environment_id: subject.environment_id,
-        actor: Principal::system(),
-        via: Via::System,
-        status: Status::Done,
-        before: None,
         after: after.map(|state| state.to_string()),
-        request_id: None,
-        address: None,
-        calls: 1,
+        ..of(account, actor, &origin, subject, Status::Done)
     };
+    debug_assert!(
+        action::known().any(|known| known == entry.action),
+        "{} is no action that the log can be asked for",
+        entry.action
+    );
     audit::insert(db, &entry).await
 }

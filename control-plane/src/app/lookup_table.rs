@@ -14,7 +14,7 @@ use kanat_store::lookup_table::entry::{self, Entry};
 use kanat_store::lookup_table::{self, LookupTable};
 
 use crate::app::audit::{self, Audited};
-use crate::app::{Call, ChangeResult, name, resource, users};
+use crate::app::{Call, Change, ChangeResult, name, resource, users};
 use crate::push::Rollout;
 
 resource!(
@@ -113,20 +113,32 @@ pub async fn upsert(
         return change.commit(table).await;
     }
     let told = entries::Edits::of(&mut change, id, &entries).await?;
-    audit::done(
-        call,
-        &mut change,
-        table.subject(),
-        Some(told.before),
-        Some(told.after),
-    )
-    .await?;
     entry::upsert(&mut change, id, &entries).await?;
     let edits = entries.into_iter().map(|Entry { key, value }| Edit {
         key,
         value: Some(value),
     });
-    let table = publish::modified(&mut change, &table, edits.collect()).await?;
+    commit_edits(call, change, &table, told, edits.collect()).await
+}
+
+/// Ends a change of entries: tells it in the audit log, and publishes it.
+async fn commit_edits(
+    call: &Call,
+    mut change: Change<'_>,
+    table: &LookupTable,
+    told: entries::Edits,
+    edits: Vec<Edit>,
+) -> Result<ChangeResult<LookupTable>> {
+    let subject = table.subject();
+    audit::done(
+        call,
+        &mut change,
+        subject,
+        Some(told.before),
+        Some(told.after),
+    )
+    .await?;
+    let table = publish::modified(&mut change, table, edits).await?;
     change.commit(table).await
 }
 
@@ -160,20 +172,11 @@ pub async fn delete_entry(
         .with_resource("lookup table", table.name));
     }
     let told = entries::Edits::of_removal(key, former);
-    audit::done(
-        call,
-        &mut change,
-        table.subject(),
-        Some(told.before),
-        Some(told.after),
-    )
-    .await?;
     let removal = Edit {
         key: key.to_owned(),
         value: None,
     };
-    let table = publish::modified(&mut change, &table, vec![removal]).await?;
-    change.commit(table).await
+    commit_edits(call, change, &table, told, vec![removal]).await
 }
 
 /// Adds or overwrites the entries of a CSV text with the columns `key` and `value`. A text without

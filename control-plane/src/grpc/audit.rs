@@ -9,7 +9,8 @@ service! {
     audit_service_server::AuditService;
 
     list_audit_entries(call, request: ListAuditEntriesRequest) -> ListAuditEntriesResponse {
-        let page = page::asked(request.limit, request.offset)?;
+        let cursor = request.cursor.as_deref();
+        let page = page::asked_beside(cursor, request.limit, request.offset)?;
         let found = audit::list(&call, convert::query(request), page).await?;
         Ok(convert::page(found, page))
     }

@@ -1,7 +1,7 @@
 //! Pages of lists on the wire.
 
 use kanat_model::page::{ListPage, Page};
-use kanat_model::{Error, Result, saturated};
+use kanat_model::{Error, FieldError, Result, saturated};
 use kanat_proto::v1::{self, Pagination};
 
 /// Returns the part of a list that a request asks for: 50 from the start unless it says otherwise,
@@ -19,6 +19,27 @@ pub fn asked(limit: Option<u32>, offset: Option<u32>) -> Result<Page> {
         return Err(Error::field("limit", problem));
     }
     Ok(Page::new(limit, offset))
+}
+
+/// Returns the part of a list that a request asks for, of a list that takes a cursor too.
+///
+/// # Errors
+///
+/// The limit is 0, or the page has two beginnings: a cursor, and an offset that is not 0.
+pub fn asked_beside(cursor: Option<&str>, limit: Option<u32>, offset: Option<u32>) -> Result<Page> {
+    if cursor.is_some() && offset.is_some_and(|offset| offset > 0) {
+        let both = ["cursor", "offset"].map(|field| {
+            FieldError::new(
+                field,
+                "cursor and offset are given: each says where the page begins",
+            )
+        });
+        return Err(Error::invalid(
+            "cursor and offset cannot stand together",
+            both.to_vec(),
+        ));
+    }
+    asked(limit, offset)
 }
 
 /// Message that is listed in pages.

@@ -188,11 +188,59 @@ async fn filters_narrow_and_cursors_go_on() {
         let answer = app.api.get(&format!("{PATH}?{wrong}")).await;
         answer.expect_error(400, "INVALID_ARGUMENT");
     }
+    let both = format!("{query}&cursor={cursor}&offset=1");
+    let both = app.api.get(&both).await;
+    let both = both.expect_error(400, "INVALID_ARGUMENT");
+    assert_eq!(both[0]["field"], "cursor");
+    assert_eq!(both[1]["field"], "offset");
     let (_, editor) = key(&app, "editor", None).await;
     editor
         .get(PATH)
         .await
         .expect_error(403, "PERMISSION_DENIED");
+}
+
+#[tokio::test]
+async fn an_action_that_no_entry_can_have_is_refused_with_the_nearest() {
+    let app = TestApp::start().await;
+    for (field, word, message) in [
+        (
+            "action",
+            "flow.deplyo",
+            r#""flow.deplyo" is not one of the audit log; did you mean "flow.deploy""#,
+        ),
+        (
+            "action",
+            "nothing",
+            r#""nothing" is not one of the audit log"#,
+        ),
+        (
+            "entityType",
+            "lookup_tables",
+            r#""lookup_tables" is not one of the audit log; did you mean "lookup_table""#,
+        ),
+    ] {
+        let answer = app.api.get(&format!("{PATH}?{field}={word}")).await;
+        let details = answer.expect_error(400, "INVALID_ARGUMENT");
+        assert_eq!(details[0], json!({"field": field, "message": message}));
+    }
+    // Actions that no entry has so far, and those of the service itself.
+    for query in [
+        "action=policy.delete",
+        "entityType=batch_job",
+        "action=api_key.reset",
+    ] {
+        assert_eq!(entries(&app.api, query).await, [json!(null); 0], "{query}");
+    }
+    let first_start = entry(&app.api, "action=account.create").await;
+    assert_eq!(first_start["via"], "system");
+    assert_eq!(first_start["actor"]["type"], "system");
+    assert_eq!(first_start["status"], "done");
+    assert_eq!(first_start["after"]["name"], first_start["entityName"]);
+    let cli = Cli::of(&app);
+    let listed = cli.run(&["audit", "list", "--action", "flow.deplyo"]).await;
+    let told = listed.fails(1);
+    assert!(told.contains("flow.deploy"), "{told}");
 }
 
 #[tokio::test]

@@ -1,7 +1,12 @@
 //! Actions of the audit log, which follow from the names of methods: `DeployFlow` of `FlowService`
 //! is `flow.deploy`.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::LazyLock;
+
+use kanat_proto::FILE_DESCRIPTOR_SET;
+use prost_reflect::DescriptorPool;
 
 /// Method that changes nothing that the log tells, although it needs more than reading.
 const UNAUDITED: &[&str] = &[
@@ -33,6 +38,27 @@ const OF_ACCOUNT: &[&str] = &[
     "policy",
     "promotion",
 ];
+
+/// Acts of the service itself that are no method.
+const OF_SYSTEM: &[(&str, &str)] = &[("account", "create"), ("api_key", "reset")];
+
+/// All actions by their texts. Descriptors that cannot be read have ended the start.
+static KNOWN: LazyLock<BTreeMap<String, Action>> = LazyLock::new(|| {
+    let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET);
+    let services = pool.iter().flat_map(DescriptorPool::services);
+    let methods = services.flat_map(|service| {
+        let path = |method: &str| format!("/{}/{method}", service.full_name());
+        let actions = service
+            .methods()
+            .map(|method| Action::of_method(&path(method.name())));
+        actions.flatten().collect::<Vec<_>>()
+    });
+    let of_system = OF_SYSTEM
+        .iter()
+        .map(|(entity_type, verb)| Action::new(entity_type, verb));
+    let all = methods.chain(of_system);
+    all.map(|action| (action.to_string(), action)).collect()
+});
 
 /// Kind of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +112,16 @@ impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.entity_type, self.verb)
     }
+}
+
+/// Returns the texts of all actions that an entry of this build can have.
+pub fn known() -> impl Iterator<Item = &'static str> + Clone {
+    KNOWN.keys().map(String::as_str)
+}
+
+/// Returns the types of entities of all actions; one that has several actions is repeated.
+pub fn entity_types() -> impl Iterator<Item = &'static str> + Clone {
+    KNOWN.values().map(|action| action.entity_type.as_str())
 }
 
 fn found(list: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
@@ -144,6 +180,21 @@ mod tests {
             assert_eq!(found.to_string(), action);
         }
         assert_eq!(Action::of_method("/grpc.health.v1.Health/Check"), None);
+    }
+
+    #[test]
+    fn actions_of_methods_and_of_the_service_itself_are_known() {
+        for action in [
+            "flow.deploy",
+            "flow.list",
+            "account.create",
+            "api_key.reset",
+        ] {
+            assert!(known().any(|known| known == action), "{action}");
+        }
+        assert!(!known().any(|known| known == "flow.reset"));
+        assert!(entity_types().any(|known| known == "api_version"));
+        assert!(!entity_types().any(|known| known == "secret"));
     }
 
     #[test]

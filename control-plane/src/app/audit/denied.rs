@@ -9,7 +9,7 @@ use kanat_model::id::AuditEntryId;
 use kanat_store::audit::{self, Entry};
 use parking_lot::Mutex;
 
-use super::{Origin, Status, Subject, of};
+use super::{Origin, Status, Subject, of_caller};
 use crate::app::{App, Caller};
 
 /// Calls of a minute that are told one by one.
@@ -86,7 +86,7 @@ pub async fn denied(app: &App, caller: &Caller, origin: &Origin, entity_id: Opti
     };
     let now = Timestamp::steady();
     let mut entries = app.denials.ended(now);
-    let entry = of(caller, origin, subject, Status::Denied);
+    let entry = of_caller(caller, origin, subject, Status::Denied);
     entries.extend(app.denials.count(entry, now));
     write(app, &entries).await;
 }
@@ -132,7 +132,7 @@ mod tests {
         let app = testing::in_folder(folder.path()).await;
         let caller = testing::caller(&app, Role::Viewer).await;
         let origin = Origin::default();
-        let entry = || of(&caller, &origin, Subject::default(), Status::Denied);
+        let entry = || of_caller(&caller, &origin, Subject::default(), Status::Denied);
         let denials = Denials::default();
         let now = Timestamp::from_millis(0);
         let told = (0..25).filter_map(|_| denials.count(entry(), now));

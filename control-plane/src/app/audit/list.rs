@@ -2,11 +2,13 @@
 
 use kanat_model::audit::{Status, Via};
 use kanat_model::id::{AuditEntryId, EnvironmentId};
+use kanat_model::nearest::suggestion;
 use kanat_model::page::Page;
 use kanat_model::{Error, Result, Timestamp};
 use kanat_store::audit::{self, Entry, Filter, Position};
 use kanat_store::environment;
 
+use crate::app::audit::action;
 use crate::app::{Call, beyond_binding};
 
 /// Filters and page that a caller asks for; texts as they came.
@@ -23,7 +25,7 @@ pub struct Query {
     pub request_id: Option<String>,
     pub since: Option<String>,
     pub until: Option<String>,
-    /// `nextCursor` of the page before; then the page's offset says nothing.
+    /// `nextCursor` of the page before, in the place of an offset.
     pub cursor: Option<String>,
 }
 
@@ -64,8 +66,8 @@ pub async fn list(call: &Call, query: Query, page: Page) -> Result<EntryPage> {
         )?,
         since: instant("since", query.since)?,
         until: instant("until", query.until)?,
-        action: query.action,
-        entity_type: query.entity_type,
+        action: known("action", query.action, action::known())?,
+        entity_type: known("entityType", query.entity_type, action::entity_types())?,
         entity_id: query.entity_id,
         actor_id: query.user_id,
         request_id: query.request_id,
@@ -96,6 +98,22 @@ pub async fn list(call: &Call, query: Query, page: Page) -> Result<EntryPage> {
         entries,
         total,
     })
+}
+
+/// Returns a word that is one of `known`.
+fn known<'k>(
+    field: &str,
+    text: Option<String>,
+    known: impl Iterator<Item = &'k str> + Clone,
+) -> Result<Option<String>> {
+    match text {
+        Some(text) if !known.clone().any(|word| word == text) => {
+            let suggestion = suggestion(&text, known);
+            let problem = format!("{text:?} is not one of the audit log{suggestion}");
+            Err(Error::field(field, problem))
+        }
+        text => Ok(text),
+    }
 }
 
 fn word<T>(

@@ -5,28 +5,17 @@ use kanat_message_log::{Cursor, Message, MessagePage, TraceRecord};
 use kanat_model::id::MessageId;
 use kanat_model::message::Failure;
 use kanat_model::page::Page;
-use kanat_model::{Error, FieldError, saturated};
+use kanat_model::{Error, saturated};
 use kanat_proto::v1 as wire;
 
 use crate::app::message::{Details, Follow, ListQuery, Part, Query, StreamItem};
 use crate::carry::carry;
-use crate::grpc::page::{asked, pagination};
+use crate::grpc::page::{asked_beside, pagination};
 
 pub fn list(request: wire::ListMessagesRequest) -> Result<(ListQuery, Part), Error> {
-    if request.cursor.is_some() && request.offset.is_some_and(|offset| offset > 0) {
-        let both = ["cursor", "offset"].map(|field| {
-            FieldError::new(
-                field,
-                "cursor and offset are given: each says where the page begins",
-            )
-        });
-        return Err(Error::invalid(
-            "cursor and offset cannot stand together",
-            both.to_vec(),
-        ));
-    }
+    let cursor = request.cursor.as_deref();
     let part = Part {
-        page: asked(request.limit, request.offset)?,
+        page: asked_beside(cursor, request.limit, request.offset)?,
         cursor: request.cursor,
     };
     let query = carry!(
