@@ -51,6 +51,8 @@ pub struct Details {
     pub job: BatchJob,
     /// Records that succeeded because the flow's condition was false for them.
     pub filtered: u32,
+    /// Records that succeeded by the message of an earlier record with their idempotency key.
+    pub repeats: u32,
     /// Reason why the job could not go on with its records.
     pub error: Option<Failure>,
 }
@@ -66,6 +68,7 @@ pub async fn get(call: &Call, id: &BatchJobId) -> Result<Details> {
     };
     Ok(Details {
         filtered: record::count_filtered(&mut tx, id).await?,
+        repeats: record::count_repeats(&mut tx, id).await?,
         error: error.map(|message| Failure::new(kind, message)),
         job,
     })
@@ -261,8 +264,13 @@ mod tests {
             message: "refused".to_owned(),
             field: None,
         };
+        let ended = record::RecordEnd {
+            position: 0,
+            end,
+            is_repeat: false,
+        };
         record::start_next(&mut tx, &job.id, 1).await.unwrap();
-        assert!(record::end(&mut tx, &job.id, 0, &end).await.unwrap());
+        assert!(record::end(&mut tx, &job.id, &ended).await.unwrap());
         batch_job::ended(&mut tx, &job.id, 0, 1).await.unwrap();
         assert!(
             batch_job::finish(&mut tx, &job.id, Timestamp::now())

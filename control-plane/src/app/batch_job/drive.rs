@@ -17,7 +17,7 @@ use kanat_model::message::{self, ErrorKind, Failure, Trigger};
 use kanat_model::page::Page;
 use kanat_model::{Code, Error, Result, Timestamp, saturated};
 use kanat_proto::plan::v1::FlowPlan;
-use kanat_store::batch_job::record::{self, End, StartedRecord};
+use kanat_store::batch_job::record::{self, End, RecordEnd, StartedRecord};
 use kanat_store::batch_job::{self, BatchJob};
 use kanat_store::{Db, flow};
 
@@ -51,9 +51,9 @@ async fn drive(app: &App, job: &BatchJob) -> Result<()> {
     let goes_on = batch_job::begin(&mut tx, &job.id, Timestamp::now()).await?;
     let mut succeeded = 0;
     let mut failed = 0;
-    for (position, end) in &ends {
-        if record::end(&mut tx, &job.id, *position, end).await? {
-            match end {
+    for ended in &ends {
+        if record::end(&mut tx, &job.id, ended).await? {
+            match ended.end {
                 End::Succeeded | End::Filtered => succeeded += 1,
                 End::Failed { .. } => failed += 1,
             }
@@ -93,7 +93,7 @@ fn moves(job: &BatchJob, started: &[StartedRecord]) -> bool {
 
 /// Returns how the records ended whose messages have. Messages are read page by page, and no page
 /// is kept: their payloads would take as much memory as all records under way.
-async fn ends(app: &App, job: &BatchJob, started: &[StartedRecord]) -> Result<Vec<(i64, End)>> {
+async fn ends(app: &App, job: &BatchJob, started: &[StartedRecord]) -> Result<Vec<RecordEnd>> {
     let mut waiting: HashMap<MessageId, Vec<i64>> = HashMap::new();
     for record in started {
         if let Some(id) = &record.message_id {
@@ -119,11 +119,12 @@ async fn ends(app: &App, job: &BatchJob, started: &[StartedRecord]) -> Result<Ve
         for message in &page.messages {
             let records = waiting.remove(&message.id).unwrap_or_default();
             let Some(end) = end(message) else { continue };
-            for record in records {
-                ended.push((
-                    record,
-                    end_of_record(&mut tx, job, record, message, &end).await?,
-                ));
+            for position in records {
+                ended.push(RecordEnd {
+                    position,
+                    end: end_of_record(&mut tx, job, position, message, &end).await?,
+                    is_repeat: !is_of(message, job),
+                });
             }
         }
         let Some(cursor) = page.next else { break };
@@ -132,11 +133,16 @@ async fn ends(app: &App, job: &BatchJob, started: &[StartedRecord]) -> Result<Ve
             limit: Page::MAX_LIMIT,
         };
     }
-    for record in waiting.into_values().flatten() {
+    for position in waiting.into_values().flatten() {
         let gone = "the message is not kept any more";
-        ended.push((record, failed(ErrorKind::Configuration, gone)));
+        ended.push(failed(position, ErrorKind::Configuration, gone));
     }
     Ok(ended)
+}
+
+/// Returns whether a message was made of a record of the job.
+fn is_of(message: &Message, job: &BatchJob) -> bool {
+    message.batch_id.as_deref() == Some(job.id.as_str())
 }
 
 /// Returns how the record ended, given the end of its message, which may have been made of an
@@ -148,9 +154,9 @@ async fn end_of_record(
     message: &Message,
     end: &End,
 ) -> Result<End> {
-    let is_own = message.batch_id.as_deref() == Some(job.id.as_str());
     if matches!(end, End::Failed { .. })
-        && !(is_own && record::payload(tx, &job.id, position).await?.as_bytes() == message.payload)
+        && !(is_of(message, job)
+            && record::payload(tx, &job.id, position).await?.as_bytes() == message.payload)
     {
         return Ok(not_run(end.clone(), message));
     }
@@ -193,7 +199,7 @@ fn end(message: &Message) -> Option<End> {
                 .as_ref()
                 .is_some_and(|e| e.kind == ErrorKind::FlowDeleted) =>
         {
-            Some(failed(
+            Some(failure(
                 ErrorKind::Rejected,
                 "a person discarded the message",
             ))
@@ -204,7 +210,7 @@ fn end(message: &Message) -> Option<End> {
                 message: error.message.clone(),
                 field: error.field.clone(),
             },
-            None => failed(ErrorKind::Configuration, "the message was given up"),
+            None => failure(ErrorKind::Configuration, "the message was given up"),
         }),
     }
 }
@@ -237,8 +243,8 @@ async fn begin_messages(app: &App, job: &BatchJob) -> Result<()> {
                 );
             }
             Err(error) => {
-                let end = failed(ErrorKind::Configuration, &error.to_string());
-                failures += u32::from(record::end(&mut tx, &job.id, *position, &end).await?);
+                let end = failed(*position, ErrorKind::Configuration, &error.to_string());
+                failures += u32::from(record::end(&mut tx, &job.id, &end).await?);
             }
         }
     }
@@ -358,7 +364,16 @@ async fn message_of(
     Ok(message)
 }
 
-fn failed(kind: ErrorKind, message: &str) -> End {
+/// Returns the end of a record without a message that could have ended.
+fn failed(position: i64, kind: ErrorKind, message: &str) -> RecordEnd {
+    RecordEnd {
+        position,
+        end: failure(kind, message),
+        is_repeat: false,
+    }
+}
+
+fn failure(kind: ErrorKind, message: &str) -> End {
     End::Failed {
         kind: kind.as_str().to_owned(),
         message: message.to_owned(),

@@ -38,6 +38,7 @@ pub fn job(job: BatchJob) -> wire::BatchJob {
         with {
             processed: job.succeeded.saturating_add(job.failed),
             filtered: None,
+            repeats: None,
             error: None,
         }
     )
@@ -46,6 +47,7 @@ pub fn job(job: BatchJob) -> wire::BatchJob {
 pub fn details(found: Details) -> wire::BatchJob {
     wire::BatchJob {
         filtered: Some(found.filtered),
+        repeats: Some(found.repeats),
         error: found.error.map(failure),
         ..job(found.job)
     }

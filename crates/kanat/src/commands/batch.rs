@@ -78,7 +78,7 @@ pub struct End {
 const COLUMNS: &str = "ID:id,STATUS:status,TOTAL:total,SUCCEEDED:succeeded,FAILED:failed,\
                        CREATED:createdAt";
 const FIELDS: &str = "Status:status,Total:total,Processed:processed,Succeeded:succeeded,\
-                      Filtered:filtered,Failed:failed,Error:error.message,\
+                      Filtered:filtered,Repeats:repeats,Failed:failed,Error:error.message,\
                       Concurrency:concurrency,Flow:flowId,Retry of:retryOf,\
                       Created:createdAt,Started:startedAt,Finished:finishedAt,Id:id";
 const ERRORS: &str = "INDEX:index,KIND:error.kind,ERROR:error.message,MESSAGE:messageId";
@@ -193,16 +193,19 @@ async fn ended(session: &Session, mut job: Json) -> Result<()> {
     let status = job.text("status");
     let failed = job.text("failed");
     session.print(&job, |job| {
-        let filtered = match job.text("filtered").as_str() {
-            "" | "0" => String::new(),
-            filtered => format!(" ({filtered} of them filtered)"),
-        };
         format!(
-            "{id} is {status}: {} of {} succeeded{filtered}, {failed} failed",
+            "{id} is {status}: {} of {} succeeded{}, {failed} failed",
             job.text("succeeded"),
-            job.text("total")
+            job.text("total"),
+            not_sent(job)
         )
     })?;
+    if !matches!(job.text("repeats").as_str(), "" | "0") {
+        session.hint(
+            "a repeat is a record whose idempotency_key had come before: it counts as the earlier \
+             message, and nothing was sent for it",
+        );
+    }
     match status.as_str() {
         "completed" => Ok(()),
         "completed_with_errors" => Err(failure(format!(
@@ -211,6 +214,22 @@ async fn ended(session: &Session, mut job: Json) -> Result<()> {
         ))),
         _ => Err(failure(format!("{id} is {status}"))),
     }
+}
+
+/// Returns how many of the records that succeeded were not sent, in parentheses; empty where all
+/// were.
+fn not_sent(job: &Json) -> String {
+    let counts = [("filtered", "filtered"), ("repeats", "repeats")].map(|(path, word)| {
+        match job.text(path).as_str() {
+            "" | "0" => None,
+            count => Some(format!("{count} of them {word}")),
+        }
+    });
+    let counts: Vec<_> = counts.into_iter().flatten().collect();
+    if counts.is_empty() {
+        return String::new();
+    }
+    format!(" ({})", counts.join(", "))
 }
 
 /// Returns the reason why a job could not go on, behind a colon; empty where there is none.

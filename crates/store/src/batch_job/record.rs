@@ -43,6 +43,15 @@ record! {
     }
 }
 
+/// End of a record of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordEnd {
+    pub position: i64,
+    pub end: End,
+    /// Its message was made before the job, of the same idempotency key.
+    pub is_repeat: bool,
+}
+
 /// How a record ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
@@ -135,21 +144,25 @@ statements! {
         "UPDATE batch_record SET message_id = $3 WHERE job_id = $1 AND position = $2";
 }
 
-const SUCCEEDED: &str = "UPDATE batch_record SET state = $3, payload = '' \
+const SUCCEEDED: &str = "UPDATE batch_record SET state = $3, payload = '', error_kind = $4 \
     WHERE job_id = $1 AND position = $2 AND state = 'started'";
+/// Value of `error_kind` of a record that succeeded by a message from before its job.
+const REPEAT: &str = "repeat";
 const FAILED: &str = "UPDATE batch_record SET state = 'failed', error_kind = $3, error_message = \
                       $4, error_field = $5 WHERE job_id = $1 AND position = $2 AND state = \
                       'started'";
 
 /// Ends a record; returns whether this call did it.
-pub async fn end(db: &mut Db, job: &BatchJobId, position: i64, end: &End) -> Result<bool> {
-    let ended = match end {
+pub async fn end(db: &mut Db, job: &BatchJobId, ended: &RecordEnd) -> Result<bool> {
+    let position = ended.position;
+    let note = ended.is_repeat.then(|| REPEAT.to_owned());
+    let ended = match &ended.end {
         End::Succeeded => {
-            db.execute(SUCCEEDED, &[job, &position, &"succeeded"])
+            db.execute(SUCCEEDED, &[job, &position, &"succeeded", &note])
                 .await?
         }
         End::Filtered => {
-            db.execute(SUCCEEDED, &[job, &position, &"filtered"])
+            db.execute(SUCCEEDED, &[job, &position, &"filtered", &note])
                 .await?
         }
         End::Failed {
@@ -190,6 +203,16 @@ const COUNT_FILTERED: &str =
 /// earlier build are not counted.
 pub async fn count_filtered(db: &mut Db, job: &BatchJobId) -> Result<u32> {
     db.one(COUNT_FILTERED, &[job]).await
+}
+
+const COUNT_REPEATS: &str = "SELECT COUNT(*) - COUNT(DISTINCT CASE WHEN error_kind IS NULL THEN \
+                             message_id END) AS total FROM batch_record WHERE job_id = $1 AND \
+                             state IN ('succeeded', 'filtered')";
+
+/// How many succeeded by the message of an earlier record, of the job or from before it. Records
+/// that ended under an earlier build count only where the earlier record is of the job.
+pub async fn count_repeats(db: &mut Db, job: &BatchJobId) -> Result<u32> {
+    db.one(COUNT_REPEATS, &[job]).await
 }
 
 const FIRST_FAILURE: &str = "SELECT error_message FROM batch_record WHERE job_id = $1 AND state = \
