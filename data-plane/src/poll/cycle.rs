@@ -25,7 +25,7 @@ use super::lease::PollLease;
 use super::page;
 use super::place::Place;
 use super::record_buffer::RecordBuffer;
-use super::records::Page;
+use super::records::{Counts, Page};
 use super::repeat::Repeats;
 use super::request::Requests;
 use super::state::{Position, Progress, State};
@@ -139,16 +139,11 @@ impl Cycle<'_> {
             self.called(CallResult::Success);
             self.observe(&url, whole.sample.as_deref());
             repeats.end_page()?;
-            let (count, messages, identified) = self.take_in(&page, buffer).await?;
-            taken += messages;
-            if count > 0 && identified == 0 && !self.poll.record_id.is_empty() {
-                let misses = || {
-                    format!(
-                        "record_id {:?} is in none of the {count} records",
-                        self.poll.record_id
-                    )
-                };
-                complaint.get_or_insert_with(misses);
+            let counts = self.take_in(&page, buffer).await?;
+            let count = counts.records;
+            taken += counts.messages;
+            if let Some(fault) = counts.fault(&self.poll.record_id) {
+                complaint.get_or_insert(fault);
             }
             if let Some(left_out) =
                 page::left_out(pagination, &progress.next, whole.found.as_deref(), count)
@@ -247,29 +242,20 @@ impl Cycle<'_> {
         })
     }
 
-    /// Appends the records of a complete page as messages. Returns the number of records, of new
-    /// messages, and of records that have an id.
-    async fn take_in(
-        &self,
-        page: &Page<'_>,
-        buffer: RecordBuffer<'_>,
-    ) -> Result<(usize, usize, usize), Halt> {
+    /// Appends the records of a complete page as messages.
+    async fn take_in(&self, page: &Page<'_>, buffer: RecordBuffer<'_>) -> Result<Counts, Halt> {
         let mut whole = buffer.whole().await.map_err(|error| unkept(&error))?;
-        let mut count = 0;
-        let mut taken = 0;
-        let mut identified = 0;
+        let mut counts = Counts::default();
         loop {
             let records = whole.next().await.map_err(|error| unkept(&error))?;
             if records.is_empty() {
-                return Ok((count, taken, identified));
+                return Ok(counts);
             }
-            let first = count;
-            count += records.len();
-            identified += page.identified(&records);
-            taken += page
-                .take_in(self.poller.log.as_ref(), first, records)
+            let part = page
+                .take_in(self.poller.log.as_ref(), counts.records, records)
                 .await
                 .map_err(|error| unstored(&error))?;
+            counts.add(&part);
         }
     }
 

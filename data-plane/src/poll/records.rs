@@ -39,18 +39,66 @@ pub(super) struct Page<'a> {
     pub now: Timestamp,
 }
 
+/// Counts of the records of a page, or of a part of it.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub records: usize,
+    /// Records that became messages.
+    pub messages: usize,
+    /// Records that have an id.
+    pub identified: usize,
+    /// Records that have the id of another one of the page, and are not equal to it.
+    pub ambiguous: usize,
+}
+
+impl Counts {
+    pub fn add(&mut self, other: &Self) {
+        self.records += other.records;
+        self.messages += other.messages;
+        self.identified += other.identified;
+        self.ambiguous += other.ambiguous;
+    }
+
+    /// Returns the sentence on a path of ids that is probably misspelt.
+    pub fn fault(&self, record_id: &str) -> Option<String> {
+        if record_id.is_empty() || self.records == 0 {
+            return None;
+        }
+        let Self {
+            records, ambiguous, ..
+        } = self;
+        if self.identified == 0 {
+            Some(format!(
+                "record_id {record_id:?} is in none of the {records} records"
+            ))
+        } else if *ambiguous > 0 {
+            Some(format!(
+                "record_id {record_id:?} is no id: {ambiguous} of the {records} records of a page \
+                 have the same value as another one, and are taken in each cycle"
+            ))
+        } else {
+            None
+        }
+    }
+}
+
 impl Page<'_> {
     /// Appends a message for each new record; the first record has the index `first`. Returns the
-    /// number of messages once all are durable.
+    /// counts once all messages are durable.
     pub async fn take_in(
         &self,
         log: &dyn MessageLog,
         first: usize,
         records: Vec<Bytes>,
-    ) -> Result<usize, Error> {
+    ) -> Result<Counts, Error> {
         let flow = &self.runnable.flow.id;
         let ids: Vec<Option<String>> = records.iter().map(|record| self.id(record)).collect();
         let known: Vec<String> = ids.iter().flatten().cloned().collect();
+        let mut counts = Counts {
+            records: records.len(),
+            identified: known.len(),
+            ..Counts::default()
+        };
         let mut seen: HashMap<String, SeenRecord> = HashMap::new();
         if !known.is_empty() {
             let oldest = self.now.before(RECORD_RETENTION);
@@ -83,7 +131,11 @@ impl Page<'_> {
                     }
                     continue;
                 }
-                Some(before) => before.count + 1,
+                Some(before) => {
+                    // Each page has an instant of its own.
+                    counts.ambiguous += usize::from(before.seen_at == self.now);
+                    before.count + 1
+                }
                 None => 1,
             };
             fresh.push((record, key::record(&id, count, &hash)));
@@ -96,7 +148,7 @@ impl Page<'_> {
             notes.push(note.clone());
             seen.insert(id, note);
         }
-        let taken = fresh.len();
+        counts.messages = fresh.len();
         let appends =
             futures::stream::iter(fresh).map(|(record, key)| log.append(self.message(record, key)));
         let appends = appends.buffered(CONCURRENT_APPENDS);
@@ -104,15 +156,7 @@ impl Page<'_> {
         if !notes.is_empty() {
             log.note_records(flow, notes).await?;
         }
-        Ok(taken)
-    }
-
-    /// Returns the number of records that have an id.
-    pub fn identified(&self, records: &[Bytes]) -> usize {
-        records
-            .iter()
-            .filter(|record| self.id(record).is_some())
-            .count()
+        Ok(counts)
     }
 
     fn id(&self, record: &[u8]) -> Option<String> {
