@@ -27,6 +27,7 @@ enum Kind {
 enum Charset {
     Utf8,
     Latin1,
+    Windows1252,
     /// An unsupported charset: the bytes are kept.
     Other,
 }
@@ -147,6 +148,7 @@ fn charset<'a>(parameters: impl Iterator<Item = &'a str>) -> Charset {
     match named.as_deref() {
         None | Some("" | "utf-8" | "utf8" | "us-ascii" | "ascii") => Charset::Utf8,
         Some("iso-8859-1" | "latin1") => Charset::Latin1,
+        Some("windows-1252" | "cp1252") => Charset::Windows1252,
         Some(_) => Charset::Other,
     }
 }
@@ -228,6 +230,7 @@ fn text(charset: Charset, body: &[u8]) -> Bytes {
     let decoded = match charset {
         Charset::Utf8 => std::str::from_utf8(body).ok().map(str::to_owned),
         Charset::Latin1 => Some(body.iter().map(|byte| char::from(*byte)).collect()),
+        Charset::Windows1252 => Some(body.iter().map(|byte| windows_1252(*byte)).collect()),
         Charset::Other => None,
     };
     let Some(decoded) = decoded else {
@@ -236,6 +239,18 @@ fn text(charset: Charset, body: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(decoded.len() + decoded.len() / 8 + 2);
     json::write_string(&decoded, &mut out);
     out.into()
+}
+
+/// Characters of windows-1252 from 0x80 to 0x9F; all others are those of iso-8859-1.
+const WINDOWS_1252: [char; 32] = [
+    '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}',
+    '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
+];
+
+fn windows_1252(byte: u8) -> char {
+    let special = byte.checked_sub(0x80).map(usize::from);
+    let special = special.and_then(|index| WINDOWS_1252.get(index));
+    special.copied().unwrap_or(char::from(byte))
 }
 
 fn base64(body: &[u8]) -> Bytes {
@@ -393,6 +408,13 @@ mod tests {
         assert_eq!(of("text/csv", "a;\"ü\"\n".as_bytes()), r#""a;\"ü\"\n""#);
         assert_eq!(of("application/soap+xml", b"<a/>"), r#""<a/>""#);
         assert_eq!(of("text/plain; charset=iso-8859-1", b"\xfc"), r#""ü""#);
+        assert_eq!(
+            of(
+                "text/csv; charset=windows-1252",
+                b"\x80;caf\xe9;\x9f;\x93x\x94"
+            ),
+            "\"€;café;Ÿ;“x”\""
+        );
         assert_eq!(of("text/plain", b"\xff"), r#"{"base64":"/w=="}"#);
         assert_eq!(
             of("text/plain; charset=utf-16", b"a\0"),
