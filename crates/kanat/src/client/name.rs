@@ -118,7 +118,7 @@ impl Client {
     async fn near(&self, noun: &Noun, text: &str) -> String {
         let items = self.all(noun.path, &[]).await.unwrap_or_default();
         let names: Vec<String> = items.iter().map(|item| item.text("name")).collect();
-        nearest::suggestion(text, names.iter().map(String::as_str))
+        suggestion(text, &names)
     }
 
     /// The id of the thing that `text` names, if it exists; an id is taken as it is.
@@ -137,6 +137,18 @@ impl Client {
     }
 }
 
+/// Returns the known name that was probably meant, as a question: a near one, or one of which a word
+/// is meant, such as `GET /ping` by `ping`.
+fn suggestion(text: &str, names: &[String]) -> String {
+    let names = || names.iter().map(String::as_str);
+    let near = nearest::suggestion(text, names());
+    let is_word = |name: &&str| name.split([' ', '/']).any(|word| word == text);
+    match names().find(is_word) {
+        Some(name) if near.is_empty() => format!("; did you mean {name:?}"),
+        Some(_) | None => near,
+    }
+}
+
 /// `text` as one segment of a path.
 pub fn segment(text: &str) -> String {
     text.bytes()
@@ -152,6 +164,14 @@ pub fn segment(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_of_several_words_is_found_by_one_of_them() {
+        let names = ["GET /ping", "orders", "POST /orders/new"].map(str::to_owned);
+        assert_eq!(suggestion("ping", &names), r#"; did you mean "GET /ping""#);
+        assert_eq!(suggestion("orders2", &names), r#"; did you mean "orders""#);
+        assert_eq!(suggestion("none", &names), "");
+    }
 
     #[test]
     fn a_segment_cannot_leave_its_place() {

@@ -155,7 +155,7 @@ async fn from_template(session: &Session, id: &str) -> Result<Json> {
 }
 
 async fn test(session: &Session, adapter: &str, data: &str) -> Result<()> {
-    let trial = Json::from(json!({})).with([("input", Some(input::json(data)?))]);
+    let trial = Json::from(json!({})).with([("input", Some(input::payload(data, None)?))]);
     let path = session.client.path(&ADAPTER, adapter).await?;
     let answer = session
         .post(&format!("{path}/test"), &trial, tested)

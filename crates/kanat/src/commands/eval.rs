@@ -20,7 +20,8 @@ pub struct Eval {
     /// The expression, such as `source.total | decimal(2)`.
     #[arg(allow_hyphen_values = true)]
     text: String,
-    /// JSON file that is `source`; `-` is standard input [default: `source` is undefined].
+    /// JSON file that is `source`, or a text: one whose name ends with `.csv`, `.tsv` or `.xml`; `-`
+    /// is standard input [default: `source` is undefined].
     #[arg(long)]
     data: Option<String>,
     /// The text is a template: a text with `{{ }}`.
@@ -34,20 +35,9 @@ pub struct Eval {
 impl Eval {
     pub fn run(self) -> Result<()> {
         let data = match &self.data {
-            Some(path) => input::text(path)?,
+            Some(path) => source(path)?,
             None => String::new(),
         };
-        if let Some(path) = &self.data {
-            json::check(data.as_bytes(), json::MAX_DEPTH).map_err(|error| {
-                usage(format!(
-                    "{} is not JSON: line {}, column {}: {}",
-                    input::name(path),
-                    error.line,
-                    error.column,
-                    error.message
-                ))
-            })?;
-        }
         let effort = Effort::default();
         let variables = self.variables()?;
         let scope = Scope {
@@ -60,10 +50,12 @@ impl Eval {
         if self.template {
             let template = Template::parse(text).map_err(wrong)?;
             refuse_what_needs_a_service(template.references())?;
+            warn_of_parts(text, template.references());
             print(&template.evaluate(&scope).map_err(failed)?)
         } else {
             let expression = Expression::parse(text).map_err(wrong)?;
             refuse_what_needs_a_service(expression.references())?;
+            warn(text, &expression, &scope);
             print(&expression.evaluate(&scope).map_err(failed)?)
         }
     }
@@ -93,6 +85,46 @@ impl Eval {
         }
         out.push(b'}');
         Ok(out)
+    }
+}
+
+/// Returns the payload in a file as JSON.
+fn source(path: &str) -> Result<String> {
+    let data = input::text(path)?;
+    if input::is_text(path, None) {
+        let mut written = Vec::new();
+        json::write_string(&data, &mut written);
+        return Ok(String::from_utf8_lossy(&written).into_owned());
+    }
+    match json::check(data.as_bytes(), json::MAX_DEPTH) {
+        Ok(()) => Ok(data),
+        Err(error) => Err(usage(format!(
+            "{} is not JSON: line {}, column {}: {}\n{}",
+            input::name(path),
+            error.line,
+            error.column,
+            error.message,
+            input::TEXT_HINT
+        ))),
+    }
+}
+
+/// Prints the warnings that a check of a definition has for the expression, else the comparison of
+/// a text with a number that the data shows.
+fn warn(text: &str, expression: &Expression, scope: &Scope) {
+    warn_of_parts(text, expression.references());
+    if expression.references().warnings.is_empty()
+        && let Some(sentence) = expression.type_mismatch(scope)
+    {
+        output::hint(&format!("warning: {sentence}"));
+    }
+}
+
+fn warn_of_parts(text: &str, references: &References) {
+    for warning in &references.warnings {
+        let span = span::of_parse_error(text, warning.offset, &warning.message);
+        let (line, column) = (span.line, span.column);
+        output::hint(&format!("warning: line {line}, column {column}: {warning}"));
     }
 }
 

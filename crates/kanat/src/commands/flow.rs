@@ -70,8 +70,9 @@ pub enum Command {
     /// Start a deployed flow by hand.
     Run {
         flow: String,
-        /// JSON file with the payload; `-` is standard input [default: of a scheduled flow the
-        /// payload of its schedule, else null; required where the trigger is poll].
+        /// JSON file with the payload, or a text: one whose name ends with `.csv`, `.tsv` or `.xml`;
+        /// `-` is standard input [default: of a scheduled flow the payload of its schedule, else
+        /// null; required where the trigger is poll].
         #[arg(long)]
         data: Option<String>,
     },
@@ -232,7 +233,7 @@ async fn bring_to(session: &Session, flow: &str, status: &str, verb: &str) -> Re
 
 async fn run(session: &Session, flow: &str, data: Option<&str>) -> Result<()> {
     let path = session.client.path(&FLOW, flow).await?;
-    let payload = data.map(input::json).transpose()?;
+    let payload = data.map(|data| input::payload(data, None)).transpose()?;
     let given = payload.is_some();
     if !given {
         let found = session.client.get(&path, &[]).await?;

@@ -1,5 +1,6 @@
 //! Files and standard input that commands read.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
@@ -52,6 +53,38 @@ pub fn json(path: &str) -> Result<Json> {
     Json::parse(&text).map_err(|error| usage(format!("{name} is not JSON: {error}")))
 }
 
+/// Ends of the names of files that hold a text.
+const TEXT_ENDS: [&str; 3] = ["csv", "tsv", "xml"];
+
+/// Returns whether the file `path` holds a payload that is a text, by the content type that came
+/// with it, or by the end of its name.
+pub fn is_text(path: &str, content_type: Option<&str>) -> bool {
+    let Some(content_type) = content_type else {
+        let end = Path::new(path).extension().and_then(OsStr::to_str);
+        return end.is_some_and(|end| TEXT_ENDS.iter().any(|text| end.eq_ignore_ascii_case(text)));
+    };
+    let essence = content_type.split(';').next().unwrap_or_default();
+    let essence = essence.trim().to_ascii_lowercase();
+    let is_xml = essence == "application/xml" || essence.ends_with("+xml");
+    is_xml || (essence.starts_with("text/") && essence != "text/json")
+}
+
+/// The payload in the file `path`: a text where [`is_text`] says so, else JSON.
+pub fn payload(path: &str, content_type: Option<&str>) -> Result<Json> {
+    if is_text(path, content_type) {
+        return text(path).map(Json::Text);
+    }
+    json(path).map_err(|error| match error.to_string() {
+        fault if fault.contains("is not JSON") => usage(format!("{fault}\n{TEXT_HINT}")),
+        _ => error,
+    })
+}
+
+/// Hint at what makes a text of a payload.
+pub const TEXT_HINT: &str = "a file whose name ends with .csv, .tsv or .xml is taken as a text, as \
+                             is one that `kanat flow test` gets with --header \
+                             content-type:text/csv";
+
 /// Returns where the file `path` stops being JSON; nothing when it is JSON or cannot be read again.
 pub fn json_fault(path: &str) -> Option<String> {
     let file = File::open(path).ok()?;
@@ -93,6 +126,37 @@ mod tests {
         assert!(error.starts_with("the argument is not JSON: "), "{error}");
         let error = json("missing.json").unwrap_err().to_string();
         assert!(error.starts_with("cannot read missing.json: "), "{error}");
+    }
+
+    #[test]
+    fn a_payload_is_a_text_by_its_name_or_its_content_type() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let csv = file("sales.CSV", "sku\na\n");
+        let read = |path: &str, content_type| payload(path, content_type).map(|it| it.compact());
+        assert_eq!(read(&csv, None).unwrap(), r#""sku\na\n""#);
+        let other = file("sales", "sku\na\n");
+        let fault = read(&other, None).unwrap_err().to_string();
+        assert!(
+            fault.contains("sales is not JSON: ") && fault.contains(TEXT_HINT),
+            "{fault}"
+        );
+        for text in [
+            "text/csv; charset=utf-8",
+            "Text/Plain",
+            "application/soap+xml",
+        ] {
+            assert_eq!(read(&other, Some(text)).unwrap(), r#""sku\na\n""#);
+        }
+        let json = file("sales.json", "[1.10]");
+        assert_eq!(read(&json, None).unwrap(), "[1.10]");
+        assert_eq!(read(&json, Some("text/json")).unwrap(), "[1.10]");
+        let fault = read("missing", None).unwrap_err().to_string();
+        assert!(!fault.contains(TEXT_HINT), "{fault}");
     }
 
     #[test]

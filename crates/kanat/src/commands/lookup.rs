@@ -35,11 +35,17 @@ pub enum Command {
     /// Add or overwrite one entry.
     Set {
         table: String,
+        #[arg(allow_negative_numbers = true)]
         key: String,
+        #[arg(allow_negative_numbers = true)]
         value: String,
     },
     /// Delete one entry.
-    Remove { table: String, key: String },
+    Remove {
+        table: String,
+        #[arg(allow_negative_numbers = true)]
+        key: String,
+    },
     /// Show a table with its entries.
     Show {
         table: String,

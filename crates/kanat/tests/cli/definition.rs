@@ -74,6 +74,27 @@ fn a_definition_is_checked_without_a_service() {
 }
 
 #[test]
+fn a_folder_with_two_definitions_of_one_flow_is_not_valid() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let good = std::fs::read_to_string(example("flows/stock-count.yaml")).unwrap();
+    for name in ["a.yaml", "b.yml"] {
+        std::fs::write(folder.path().join(name), &good).unwrap();
+    }
+    let mut command = crate::service::kanat();
+    command
+        .args(["flow", "validate", "."])
+        .env("HOME", folder.path())
+        .env_remove("XDG_CONFIG_HOME");
+    let output = command.current_dir(folder.path()).output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("./a.yaml and ./b.yml both define the flow \"stock-count\""),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_wrong_definition_is_shown_in_one_form_wherever_it_is_given() {
     let service = Service::start();
     let good = std::fs::read_to_string(example("flows/stock-count.yaml")).unwrap();

@@ -1,7 +1,5 @@
 //! `kanat flow apply`: the definitions of a file or a folder become flows that run.
 
-use std::collections::BTreeMap;
-
 use anyhow::Result;
 use kanat_flow::Severity;
 use serde_json::json;
@@ -199,16 +197,13 @@ fn read(files: &[String]) -> Result<Vec<Source>> {
         }
     }
     nothing_if(wrong, files.len())?;
-    let mut names: BTreeMap<&str, &str> = BTreeMap::new();
-    for source in &sources {
-        if let Some(other) = names.insert(&source.name, &source.file) {
-            return Err(usage(format!(
-                "{other} and {} both define the flow {:?}",
-                source.file, source.name
-            )));
-        }
+    let named = sources
+        .iter()
+        .map(|source| (source.name.as_str(), source.file.as_str()));
+    match folder::repeated(named) {
+        Some(error) => Err(usage(error)),
+        None => Ok(sources),
     }
-    Ok(sources)
 }
 
 #[cfg(test)]

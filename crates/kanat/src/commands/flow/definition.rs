@@ -124,18 +124,26 @@ impl Validate {
         let files = folder::files(&self.path)?;
         let mut failures = Vec::new();
         let mut reason = None;
+        let mut names = Vec::new();
         for file in &files {
-            let (failed, unchecked) = self.check(session, file).await?;
+            let text = input::text(file)?;
+            let (failed, unchecked) = self.check(session, file, &text).await?;
             failures.extend(failed);
             reason = unchecked.or(reason);
+            let definition = kanat_flow::parse(&text).ok();
+            names.extend(definition.map(|definition| (definition.name, file.clone())));
         }
         if let Some(reason) = reason {
             session.hint(&format!(
                 "names of tables, connectors and adapters are not checked: {reason}"
             ));
         }
+        let named = names
+            .iter()
+            .map(|(name, file)| (name.as_str(), file.as_str()));
+        let repeated = folder::repeated(named);
         match (failures.len(), failures.pop()) {
-            (0, _) | (_, None) => Ok(()),
+            (0, _) | (_, None) => repeated.map_or(Ok(()), |error| Err(usage(error))),
             (1, Some(failed)) => Err(failure(failed)),
             (wrong, Some(_)) => Err(failure(format!(
                 "{wrong} of {} definitions are wrong",
@@ -150,14 +158,14 @@ impl Validate {
         &self,
         session: &Session,
         file: &str,
+        text: &str,
     ) -> Result<(Option<String>, Option<String>)> {
-        let text = input::text(file)?;
-        let (answer, unchecked) = validate(session, &text).await?;
+        let (answer, unchecked) = validate(session, text).await?;
         let errors = diagnostics::faults(&answer, "errors");
         let warnings = diagnostics::faults(&answer, "warnings");
         let file = input::name(file);
         let all = [errors.as_slice(), warnings.as_slice()].concat();
-        session.print(&answer, |_| diagnostics::report(file, &text, &all))?;
+        session.print(&answer, |_| diagnostics::report(file, text, &all))?;
         let failed = match (errors.len(), warnings.len()) {
             (0, 0) => None,
             (0, _) if !self.strict => None,

@@ -1,5 +1,6 @@
 //! The definitions that a path names: one file, or those of a folder and its subfolders.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -35,6 +36,15 @@ pub fn files(path: &str) -> Result<Vec<String>> {
         .iter()
         .map(|file| file.display().to_string())
         .collect())
+}
+
+/// Returns the error of two definitions, given by name and file, that are of one flow.
+pub fn repeated<'d>(definitions: impl IntoIterator<Item = (&'d str, &'d str)>) -> Option<String> {
+    let mut files: BTreeMap<&str, &str> = BTreeMap::new();
+    definitions.into_iter().find_map(|(name, file)| {
+        let other = files.insert(name, file)?;
+        Some(format!("{other} and {file} both define the flow {name:?}"))
+    })
 }
 
 fn is_definition(file: &Path) -> bool {

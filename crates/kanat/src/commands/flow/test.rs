@@ -17,7 +17,8 @@ use crate::output::Json;
 #[derive(clap::Args)]
 pub struct Test {
     flow: String,
-    /// JSON file with the payload; `-` is standard input.
+    /// JSON file with the payload, or a text: one whose name ends with `.csv`, `.tsv` or `.xml`, or
+    /// that a `content-type` header says to be one; `-` is standard input.
     #[arg(long)]
     data: String,
     /// A header that came with the payload; may be repeated.
@@ -97,11 +98,29 @@ impl Test {
         });
         let steps = self.steps.as_deref().map(input::json).transpose()?;
         Ok(Json::given(members).with([
-            ("sampleData", Some(input::json(&self.data)?)),
+            ("sampleData", Some(self.payload(&headers)?)),
             ("headers", Some(headers)),
             ("stepOutputs", steps),
         ]))
     }
+}
+
+impl Test {
+    fn payload(&self, headers: &Json) -> Result<Json> {
+        let mut declared = headers
+            .members("")
+            .filter(|(name, _)| is_content_type(name));
+        let declared = declared.next().and_then(|(_, value)| match value {
+            Json::List(values) => values.first()?.as_text(),
+            Json::Text(text) => Some(text.as_str()),
+            Json::Bare(_) | Json::Object(_) => None,
+        });
+        input::payload(&self.data, declared)
+    }
+}
+
+fn is_content_type(name: &str) -> bool {
+    name.eq_ignore_ascii_case("content-type")
 }
 
 /// Returns the values of each name. Errors name the flag.
