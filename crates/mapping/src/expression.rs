@@ -47,7 +47,7 @@ impl Expression {
         mismatch::of(&self.0, &Environment::new(&scope))
     }
 
-    /// Returns a sentence on the first comparison of a text with a number, and on the first order of
+    /// Returns a sentence on the first comparison of a text with a number, or the first order of
     /// numeric texts, that an evaluation meets. Calls no adapter.
     pub fn type_mismatch(&self, scope: &Scope) -> Option<String> {
         let scope = Scope {

@@ -235,7 +235,8 @@ fn refused(value: &Value, expected: &str) -> EvaluationError {
     let found = match value {
         // A webhook makes it of a body that is no text.
         Value::Object(object) if object.starts_with(r#"{"base64":"#) => {
-            "an object of bytes (base64): the body is not UTF-8, or has a content type that is no text"
+            "an object of bytes (base64): the body is not UTF-8, or has a content type that is no \
+             text"
         }
         other => other.type_name(),
     };
