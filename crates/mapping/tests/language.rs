@@ -134,8 +134,8 @@ fn an_error_names_the_key_that_a_table_lacks() {
     let error = evaluate("source.name | trim | lookup(countries) | uppercase | required");
     assert_eq!(
         error.unwrap_err().to_string(),
-        "given \"Grüße\": a value is required, found undefined: the lookup table \"countries\" has no \
-         such key, in the transform required of the expression \
+        "given \"Grüße\": a value is required, found undefined: the lookup table \"countries\" \
+         has no such key, in the transform required of the expression \
          `source.name | trim | lookup(countries) | uppercase | required`"
     );
     let error =

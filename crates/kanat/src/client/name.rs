@@ -137,8 +137,8 @@ impl Client {
     }
 }
 
-/// Returns the known name that was probably meant, as a question: a near one, or one of which a word
-/// is meant, such as `GET /ping` by `ping`.
+/// Returns the known name that was probably meant, as a question: a near one, or one of which a
+/// word is meant, such as `GET /ping` by `ping`.
 fn suggestion(text: &str, names: &[String]) -> String {
     let names = || names.iter().map(String::as_str);
     let near = nearest::suggestion(text, names());

@@ -20,8 +20,8 @@ pub struct Eval {
     /// The expression, such as `source.total | decimal(2)`.
     #[arg(allow_hyphen_values = true)]
     text: String,
-    /// JSON file that is `source`, or a text: one whose name ends with `.csv`, `.tsv` or `.xml`; `-`
-    /// is standard input [default: `source` is undefined].
+    /// JSON file that is `source`, or a text: one whose name ends with `.csv`, `.tsv` or `.xml`;
+    /// `-` is standard input [default: `source` is undefined].
     #[arg(long)]
     data: Option<String>,
     /// The text is a template: a text with `{{ }}`.

@@ -70,8 +70,8 @@ pub enum Command {
     /// Start a deployed flow by hand.
     Run {
         flow: String,
-        /// JSON file with the payload, or a text: one whose name ends with `.csv`, `.tsv` or `.xml`;
-        /// `-` is standard input [default: of a scheduled flow the payload of its schedule, else
+        /// JSON file with the payload, or a text: one whose name ends with `.csv`, `.tsv` or
+        /// `.xml`; `-` is standard input [default: of a scheduled flow the payload of its schedule, else
         /// null; required where the trigger is poll].
         #[arg(long)]
         data: Option<String>,

@@ -14,14 +14,14 @@ fn shows_the_parentheses_of_a_pipe_before_an_operator() {
     refuses(
         "source.zz | default(5) + 1",
         23,
-        "found `+`, expected `|`, a comparison, `and`, `or` or the end; an operator takes a pipe in \
-         parentheses: `(source.zz | default(5)) +`",
+        "found `+`, expected `|`, a comparison, `and`, `or` or the end; an operator takes a pipe \
+         in parentheses: `(source.zz | default(5)) +`",
     );
     refuses(
         "1 < source.a | number * 2",
         22,
-        "found `*`, expected `|`, a comparison, `and`, `or` or the end; an operator takes a pipe in \
-         parentheses: `(source.a | number) *`",
+        "found `*`, expected `|`, a comparison, `and`, `or` or the end; an operator takes a pipe \
+         in parentheses: `(source.a | number) *`",
     );
     refuses(
         "[source.a | number - 2]",
