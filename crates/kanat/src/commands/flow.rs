@@ -71,8 +71,8 @@ pub enum Command {
     Run {
         flow: String,
         /// JSON file with the payload, or a text: one whose name ends with `.csv`, `.tsv` or
-        /// `.xml`; `-` is standard input [default: of a scheduled flow the payload of its schedule, else
-        /// null; required where the trigger is poll].
+        /// `.xml`; `-` is standard input [default: of a scheduled flow the payload of its
+        /// schedule, else null; required where the trigger is poll].
         #[arg(long)]
         data: Option<String>,
     },
