@@ -20,7 +20,7 @@ use kanat_model::id::RequestId;
 use kanat_model::{Code, Error, Result, Timestamp};
 use kanat_net::{Pacing, Peer};
 use kanat_store::api_key::{self, ApiKey};
-use kanat_store::environment;
+use kanat_store::environment::{self, Environment};
 use kanat_telemetry::metrics;
 use tonic::Status;
 use tonic::body::Body;
@@ -106,22 +106,31 @@ impl Authentication {
         if self.rules.public(path).is_some() {
             return Ok(None);
         }
-        let caller = self.caller(headers, peer, known).await?;
-        let needed = self.rules.permission(path);
-        if !caller.role.allows(needed) {
-            let message = format!("a key of role {} may not do this", caller.role);
+        let (caller, environment) = self.caller(headers, peer, known).await?;
+        let role = caller.role;
+        if !role.allows(self.rules.permission(path)) {
+            let message = format!("a key of role {role} may not do this");
+            return Err(Error::new(Code::PermissionDenied, message));
+        }
+        if environment.is_protected && !role.allows(self.rules.permission_where_protected(path)) {
+            let message = format!(
+                "environment {:?} is protected: a key of role {role} may run and test what is in \
+                 it, and change nothing",
+                environment.name
+            );
             return Err(Error::new(Code::PermissionDenied, message));
         }
         Ok(Some(caller))
     }
 
-    /// Returns the caller. One whose key is right is known although the call is refused.
+    /// Returns the caller and the environment of the call. A caller whose key is right is known
+    /// although the call is refused.
     async fn caller(
         &self,
         headers: &HeaderMap,
         peer: Option<&Peer>,
         known: &mut Option<Caller>,
-    ) -> Result<Caller> {
+    ) -> Result<(Caller, Environment)> {
         let sha256 = key::sha256(bearer(headers)?);
         let address = peer.map(Peer::network);
         let judgement = address.and_then(|address| self.wrong_keys.begin(address));
@@ -161,10 +170,11 @@ impl Authentication {
             call: None,
         });
         let wanted = text_header(headers, &ENVIRONMENT)?;
-        caller.environment_id = environment_of(&mut tx, &key, wanted).await?.id;
+        let environment = environment_of(&mut tx, &key, wanted).await?;
+        caller.environment_id = environment.id.clone();
         drop(tx);
         note_use(&self.app, &key, now).await;
-        Ok(caller.clone())
+        Ok((caller.clone(), environment))
     }
 
     /// Returns what the audit log tells of a call beside its caller.
@@ -250,7 +260,7 @@ async fn environment_of(
     db: &mut kanat_store::Db,
     key: &ApiKey,
     wanted: Option<&str>,
-) -> Result<environment::Environment> {
+) -> Result<Environment> {
     let bound = key.environment_id.as_ref();
     let found = match (wanted, bound) {
         (Some(wanted), _) => environment::find(db, &key.account_id, wanted).await?,

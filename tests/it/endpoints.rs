@@ -100,6 +100,10 @@ const TESTS: &[(&str, &str)] = &[
         "published_api/keys.rs",
     ),
     ("EnvironmentService/CreateEnvironment", "environment.rs"),
+    (
+        "EnvironmentService/DeleteEnvironment",
+        "environment/delete.rs",
+    ),
     ("EnvironmentService/GetEnvironment", "environment.rs"),
     ("EnvironmentService/ListEnvironments", "environment.rs"),
     ("EnvironmentService/UpdateEnvironment", "environment.rs"),

@@ -1,6 +1,9 @@
 //! Environments: three from the first start, kept apart; more of them, and where their consumers
 //! call.
 
+mod delete;
+mod protected;
+
 use kanat_tests::split::Split;
 use kanat_tests::{Answer, FakeTarget, Rest, TestApp, until};
 use serde_json::json;

@@ -4,6 +4,7 @@
 use kanat_auth::{Role, key};
 use kanat_message_log::MessageLog;
 use kanat_model::audit::Principal;
+use kanat_model::environment::Promoters;
 use kanat_model::id::{AccountId, ApiKeyId, EnvironmentId};
 use kanat_model::{Secret, Timestamp};
 use kanat_store::account::{self, Account};
@@ -92,6 +93,8 @@ async fn make(db: &mut Db, owner: &key::NewKey) -> Result<(), kanat_store::Error
             is_default: n == 0,
             generation: 0,
             base_url: None,
+            is_protected: false,
+            promoters: Promoters::Editor,
             revision: 1,
             created_at: now,
             updated_at: now,

@@ -1,6 +1,7 @@
 //! Use-cases of environments. What nodes have to know of one is published in it.
 
 use kanat_auth::Sealer;
+use kanat_model::environment::Promoters;
 use kanat_model::id::{AccountId, EnvironmentId};
 use kanat_model::nearest;
 use kanat_model::page::{ListPage, Page};
@@ -25,35 +26,35 @@ impl ResourceRevision for Environment {
     }
 }
 
-/// Fields that an update changes; a field that is left out stays.
+/// Fields that a call gives; what is left out gets its default in a new environment, and stays in
+/// one that is changed.
 #[derive(Debug, Default)]
-pub struct Update {
+pub struct Fields {
     pub name: Option<String>,
     /// An empty one takes away what is there.
     pub base_url: Option<String>,
+    pub is_protected: Option<bool>,
+    pub promoters: Option<String>,
 }
 
 /// Makes an environment.
-pub async fn create(
-    call: &Call,
-    name: &str,
-    base_url: Option<&str>,
-) -> Result<ChangeResult<Environment>> {
+pub async fn create(call: &Call, fields: Fields) -> Result<ChangeResult<Environment>> {
     call.caller.refuse_if_bound()?;
     let now = Timestamp::now();
-    let base_url = check_base_url(base_url.unwrap_or_default());
-    let (name, base_url) = both(check_name(name), base_url)?;
-    let made = Environment {
+    let mut made = Environment {
         id: EnvironmentId::generate(),
         account_id: call.caller.account_id.clone(),
-        name,
+        name: String::new(),
         is_default: false,
         generation: 0,
-        base_url,
+        base_url: None,
+        is_protected: false,
+        promoters: Promoters::Editor,
         revision: 1,
         created_at: now,
         updated_at: now,
     };
+    set(&mut made, fields)?;
     let mut change = Change::begin(&call.app, &made.id).await?;
     refuse_hosts_of_others(&mut change, &made).await?;
     environment::insert(&mut change, &made).await?;
@@ -77,7 +78,7 @@ pub async fn get(call: &Call, id_or_name: &str) -> Result<Environment> {
 pub async fn update(
     call: &Call,
     id_or_name: &str,
-    update: Update,
+    fields: Fields,
 ) -> Result<ChangeResult<Environment>> {
     let id = get(call, id_or_name).await?.id;
     let bound_to = call.caller.bound_to.as_ref();
@@ -91,12 +92,7 @@ pub async fn update(
     }
     call.if_match.check(before.revision)?;
     let mut after = before.clone();
-    if let Some(name) = &update.name {
-        after.name = check_name(name)?;
-    }
-    if let Some(base_url) = &update.base_url {
-        after.base_url = check_base_url(base_url)?;
-    }
+    set(&mut after, fields)?;
     if after != before {
         if after.base_url != before.base_url {
             refuse_hosts_of_others(&mut change, &after).await?;
@@ -107,6 +103,60 @@ pub async fn update(
     }
     audit::updated(call, &mut change, &before, &after).await?;
     change.commit(after).await
+}
+
+/// Deletes an environment in which there is nothing.
+pub async fn delete(call: &Call, id_or_name: &str) -> Result<()> {
+    call.caller.refuse_if_bound()?;
+    let mut tx = call.write().await?;
+    if call.caller.repeats(&mut tx, id_or_name).await? {
+        return Ok(());
+    }
+    let found = existing(call, &mut tx, id_or_name).await?;
+    environment::lock(&mut tx, &found.id).await?;
+    call.if_match.check(found.revision)?;
+    let name = &found.name;
+    if found.is_default {
+        let message = format!("environment {name:?} is the default one, which stays");
+        return Err(Error::precondition(message));
+    }
+    let contents = environment::contents(&mut tx, &found.id).await?;
+    let contents: Vec<String> = contents
+        .into_iter()
+        .filter(|(_, total)| *total > 0)
+        .map(|(kind, total)| format!("{kind} ({total})"))
+        .collect();
+    if !contents.is_empty() {
+        let contents = contents.join(", ");
+        let message = format!("environment {name:?} is not empty, delete first: {contents}");
+        return Err(Error::precondition(message));
+    }
+    environment::delete(&mut tx, &found.id, Timestamp::now()).await?;
+    audit::deleted(call, &mut tx, &found).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Checks the fields that are given, and sets them.
+fn set(environment: &mut Environment, fields: Fields) -> Result<()> {
+    let name = fields.name.map(|name| check_name(&name)).transpose();
+    let base_url = fields.base_url.map(|text| check_base_url(&text));
+    let (name, base_url) = both(name, base_url.transpose())?;
+    if let Some(name) = name {
+        environment.name = name;
+    }
+    if let Some(base_url) = base_url {
+        environment.base_url = base_url;
+    }
+    if let Some(is_protected) = fields.is_protected {
+        environment.is_protected = is_protected;
+    }
+    if let Some(promoters) = fields.promoters {
+        environment.promoters = Promoters::parse(&promoters).ok_or_else(|| {
+            let message = format!("{promoters:?} is not a role that promotes: editor or admin");
+            Error::field("promoters", message)
+        })?;
+    }
+    Ok(())
 }
 
 /// The mark of a store of whose environments the settings have been published, and what it says

@@ -37,6 +37,8 @@ const OF_GRPC: &[&str] = &[HEALTH, REFLECTION[0], REFLECTION[1]];
 pub struct Rules {
     /// Requirements by method.
     needs: HashMap<String, Need>,
+    /// Methods that work with messages, and change no configuration.
+    running: HashSet<String>,
     streams: HashSet<String>,
     lasting: HashSet<String>,
     /// Answers with a value that shows in the first of them alone, by method.
@@ -62,6 +64,8 @@ impl Rules {
         let pool = DescriptorPool::decode(descriptor_set).map_err(|error| error.to_string())?;
         let option = pool.get_extension_by_name("kanat.v1.permission");
         let option = option.ok_or("there is no option kanat.v1.permission")?;
+        let runs = pool.get_extension_by_name("kanat.v1.runs");
+        let runs = runs.ok_or("there is no option kanat.v1.runs")?;
         let methods = pool
             .services()
             .flat_map(|service| service.methods().collect::<Vec<_>>());
@@ -78,6 +82,10 @@ impl Rules {
             Ok((path(method), need))
         });
         let needs = needs.collect::<Result<_, String>>()?;
+        let running = methods.iter().filter(|method| {
+            let options = method.options();
+            options.get_extension(&runs).as_bool() == Some(true)
+        });
         let streams = methods.iter().filter(|method| method.is_client_streaming());
         let lasting = methods.iter().filter(|method| method.is_server_streaming());
         let showing = methods
@@ -88,6 +96,7 @@ impl Rules {
                 .map(|method| (path(method), method.output()))
                 .collect(),
             needs,
+            running: running.map(path).collect(),
             streams: streams.map(path).collect(),
             lasting: lasting.map(path).collect(),
         })
@@ -154,6 +163,15 @@ impl Rules {
             Some(Need::Role(permission)) => *permission,
             None if !OF_GRPC.contains(&split(path).0) => Permission::Write,
             Some(Need::Nothing) | None => Permission::Read,
+        }
+    }
+
+    /// Returns the permission that a caller of the method at `path` needs in a protected
+    /// environment.
+    pub fn permission_where_protected(&self, path: &str) -> Permission {
+        match self.permission(path) {
+            Permission::Write if !self.running.contains(path) => Permission::Admin,
+            other => other,
         }
     }
 }
@@ -234,6 +252,34 @@ mod tests {
         ] {
             assert_eq!(rules.permission(path), permission, "{path}");
             assert_eq!(rules.public(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn running_is_all_that_editors_may_do_in_a_protected_environment() {
+        let rules = Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap();
+        for (path, permission) in [
+            ("/kanat.v1.FlowService/GetFlow", Permission::Read),
+            ("/kanat.v1.FlowService/TestFlow", Permission::Read),
+            ("/kanat.v1.FlowService/RunFlow", Permission::Write),
+            ("/kanat.v1.MessageService/ReplayMessages", Permission::Write),
+            (
+                "/kanat.v1.ScheduleService/TriggerSchedule",
+                Permission::Write,
+            ),
+            ("/kanat.v1.FlowService/DeployFlow", Permission::Admin),
+            (
+                "/kanat.v1.ScheduleService/UpdateSchedule",
+                Permission::Admin,
+            ),
+            (
+                "/kanat.v1.ConsumerKeyService/RevokeConsumerKey",
+                Permission::Admin,
+            ),
+            ("/kanat.v1.SecretService/RotateSecrets", Permission::Billing),
+            ("/kanat.v1.FlowService/Getaway", Permission::Admin),
+        ] {
+            assert_eq!(rules.permission_where_protected(path), permission, "{path}");
         }
     }
 

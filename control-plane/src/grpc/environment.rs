@@ -2,6 +2,8 @@
 
 mod convert;
 
+use kanat_proto::v1 as wire;
+
 use super::page;
 use crate::app::environment;
 
@@ -9,7 +11,7 @@ service! {
     environment_service_server::EnvironmentService;
 
     create_environment(call, request: CreateEnvironmentRequest) -> Environment {
-        let made = environment::create(&call, &request.name, request.base_url.as_deref()).await?;
+        let made = environment::create(&call, convert::new(request)).await?;
         Ok(made.map(convert::environment))
     }
 
@@ -23,8 +25,13 @@ service! {
     }
 
     update_environment(call, request: UpdateEnvironmentRequest) -> Environment {
-        let (id, update) = convert::update(request)?;
-        let updated = environment::update(&call, &id, update).await?;
+        let (id, fields) = convert::update(request)?;
+        let updated = environment::update(&call, &id, fields).await?;
         Ok(updated.map(convert::environment))
+    }
+
+    delete_environment(call, request: DeleteEnvironmentRequest) -> DeleteEnvironmentResponse {
+        environment::delete(&call, &request.id).await?;
+        Ok(wire::DeleteEnvironmentResponse {})
     }
 }

@@ -10,6 +10,7 @@ mod table;
 use std::pin::pin;
 
 use kanat_model::Timestamp;
+use kanat_model::environment::Promoters;
 use kanat_model::id::{AccountId, EnvironmentId, NodeId};
 use kanat_plan_stream::PLAN_SCHEMA;
 use kanat_proto::node::v1::node_message::Kind as Out;
@@ -539,6 +540,8 @@ async fn an_environment_that_comes_reaches_connected_nodes_and_one_that_they_did
         is_default: false,
         generation: 0,
         base_url: None,
+        is_protected: false,
+        promoters: Promoters::Editor,
         revision: 1,
         created_at: Timestamp::now(),
         updated_at: Timestamp::now(),

@@ -13,6 +13,7 @@ pub mod code;
 pub mod consumer_key;
 mod count;
 pub mod csv;
+pub mod environment;
 pub mod error;
 pub mod health;
 pub mod id;

@@ -9,6 +9,7 @@
 use std::time::{Duration, Instant};
 
 use kanat_model::Timestamp;
+use kanat_model::environment::Promoters;
 use kanat_model::flow::Status;
 use kanat_model::id::{AccountId, EnvironmentId, FlowId};
 use kanat_model::page::Page;
@@ -115,6 +116,8 @@ async fn fill(store: &Store, flows: usize) -> EnvironmentId {
         is_default: true,
         generation: 0,
         base_url: None,
+        is_protected: false,
+        promoters: Promoters::Editor,
         revision: 1,
         created_at: NOW,
         updated_at: NOW,

@@ -2,6 +2,7 @@
 
 use kanat_model::audit::{PrincipalType, Via};
 use kanat_model::batch_job::Status as BatchJobStatus;
+use kanat_model::environment::Promoters;
 use kanat_model::flow::Status as FlowStatus;
 use kanat_model::id::{self, EnvironmentId};
 use kanat_model::policy::Severity;
@@ -151,6 +152,7 @@ words!(
     OnTimeout,
     PrincipalType,
     RunStatus,
+    Promoters,
     Severity,
     Validation,
     VersionStatus,

@@ -1,6 +1,8 @@
-//! Environments of an account, and the generation of what their nodes run.
+//! Environments of an account, and the generation of what their nodes run. Deleted rows stay;
+//! nothing reads them as environments.
 
 use kanat_model::Timestamp;
+use kanat_model::environment::Promoters;
 use kanat_model::id::{AccountId, EnvironmentId};
 
 use crate::record::{Record, record};
@@ -19,6 +21,9 @@ pub struct Environment {
     pub generation: u64,
     /// Scheme, host and port under which consumers call; unique in the account.
     pub base_url: Option<String>,
+    /// Editors do not change what it runs.
+    pub is_protected: bool,
+    pub promoters: Promoters,
     /// Grows with every change of the row.
     pub revision: u64,
     pub created_at: Timestamp,
@@ -27,8 +32,8 @@ pub struct Environment {
 
 record! {
     Environment in "environment" {
-        id, account_id, name, is_default, generation, base_url, revision, created_at,
-        updated_at
+        id, account_id, name, is_default, generation, base_url, is_protected, promoters,
+        revision, created_at, updated_at
     }
 }
 
@@ -43,34 +48,55 @@ pub async fn insert(db: &mut Db, environment: &Environment) -> Result<()> {
 statements! {
     /// The account's environment of that id or name.
     fn find(account: &AccountId, id_or_name: &str) -> Option<Environment> =
-        "SELECT {COLUMNS} FROM environment WHERE account_id = $1 AND (id = $2 OR name = $2)";
+        "SELECT {COLUMNS} FROM environment WHERE account_id = $1 AND (id = $2 OR name = $2) AND \
+         deleted_at IS NULL";
 
     /// The environment of requests that name none.
     fn default(account: &AccountId) -> Option<Environment> =
         "SELECT {COLUMNS} FROM environment WHERE account_id = $1 AND is_default = 1";
 
     /// The environments of all accounts, oldest first: what the control plane serves to nodes.
-    fn all() -> Vec<Environment> = "SELECT {COLUMNS} FROM environment ORDER BY id";
+    fn all() -> Vec<Environment> =
+        "SELECT {COLUMNS} FROM environment WHERE deleted_at IS NULL ORDER BY id";
 
     /// Makes other changes of the environment wait for the end of this transaction.
     fn lock(environment: &EnvironmentId) =
         "UPDATE environment SET generation = generation WHERE id = $1";
+
+    /// Numbers of what belongs to the environment or names it, by kind.
+    fn contents(environment: &EnvironmentId) -> Vec<(String, u64)> =
+        "SELECT 'flows' AS kind, COUNT(*) AS total FROM flow WHERE environment_id = $1 AND \
+         deleted_at IS NULL UNION ALL SELECT 'connector instances' AS kind, COUNT(*) AS total FROM \
+         connector_instance WHERE environment_id = $1 AND deleted_at IS NULL UNION ALL SELECT \
+         'lookup tables' AS kind, COUNT(*) AS total FROM lookup_table WHERE environment_id = $1 \
+         AND deleted_at IS NULL UNION ALL SELECT 'adapters' AS kind, COUNT(*) AS total FROM \
+         adapter WHERE environment_id = $1 AND deleted_at IS NULL UNION ALL SELECT 'published \
+         APIs' AS kind, COUNT(*) AS total FROM published_api WHERE environment_id = $1 AND \
+         deleted_at IS NULL UNION ALL SELECT 'API keys' AS kind, COUNT(*) AS total FROM api_key \
+         WHERE environment_id = $1 AND deleted_at IS NULL UNION ALL SELECT 'policies' AS kind, \
+         COUNT(*) AS total FROM policy WHERE environment_ids LIKE '%' || $1 || '%'";
+
+    /// Deletes an environment, and frees its name and its base URL.
+    fn delete(environment: &EnvironmentId, at: Timestamp) =
+        "UPDATE environment SET name = id, base_url = NULL, deleted_at = $2, revision = revision + \
+         1 WHERE id = $1 AND deleted_at IS NULL";
 }
 
 lists! {
     /// The account's environments, oldest first.
     fn list(account: &AccountId) -> Environment =
-        "FROM environment WHERE account_id = $1",
+        "FROM environment WHERE account_id = $1 AND deleted_at IS NULL",
         "ORDER BY id LIMIT $2 OFFSET $3";
 }
 
 const UPDATE: &str = sql!(
     Environment,
-    "UPDATE environment SET name = {name}, base_url = {base_url}, revision = revision + 1, \
-     updated_at = {updated_at} WHERE id = {id}"
+    "UPDATE environment SET name = {name}, base_url = {base_url}, is_protected = {is_protected}, \
+     promoters = {promoters}, revision = revision + 1, updated_at = {updated_at} WHERE id = {id} \
+     AND deleted_at IS NULL"
 );
 
-/// Writes name and base URL, as the next revision. Errors when another environment of the account
+/// Writes what may change, as the next revision. Errors when another environment of the account
 /// has the name.
 pub async fn update(db: &mut Db, environment: &mut Environment) -> Result<()> {
     db.run(UPDATE, &environment.values())

@@ -31,6 +31,7 @@ const MIGRATIONS: &[&str] = texts![
     "0017_audit",
     "0018_search",
     "0019_version_maker",
+    "0020_protected_environment",
 ];
 
 /// The schema from which on words of resources are in an index.

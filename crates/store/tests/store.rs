@@ -7,6 +7,7 @@
 )]
 
 use kanat_model::Timestamp;
+use kanat_model::environment::Promoters;
 use kanat_model::id::{AccountId, EnvironmentId};
 use kanat_store::account::Account;
 use kanat_store::environment::Environment;
@@ -52,6 +53,7 @@ mod store {
     mod audit;
     mod connector_health;
     mod connector_instance;
+    mod environment;
     mod failover;
     mod flow;
     mod lookup_table;
@@ -98,6 +100,8 @@ impl TestStore {
             is_default: true,
             generation: 0,
             base_url: None,
+            is_protected: false,
+            promoters: Promoters::Editor,
             revision: 1,
             created_at: NOW,
             updated_at: NOW,

@@ -28,6 +28,9 @@ What a caller needs, method by method. The page is made from the options in `pro
 
 A caller that lacks the permission gets 403 (`PERMISSION_DENIED`), before its body is read and
 before anything is looked for. A key that is bound to an environment opens that one alone.
+
+In a protected environment, `write` is what owners and admins have. Editors may call the methods
+that work with messages, `write (run)`, and those that need `read`.
 ";
 
 /// A method of the API, as its proto file has it.
@@ -39,6 +42,8 @@ struct Method {
     route: Option<String>,
     /// The option, in lower case; none where it is missing.
     permission: Option<String>,
+    /// True where editors may call it in a protected environment.
+    runs: bool,
     /// Line of the file, from 1.
     line: usize,
 }
@@ -90,7 +95,8 @@ pub fn page(files: &[SourceFile]) -> String {
             .map(|route| format!("`{route}`"))
             .unwrap_or_default();
         let permission = method.permission.unwrap_or_default();
-        let _ = writeln!(page, "| {} | {route} | `{permission}` |", method.name);
+        let run = if method.runs { " (run)" } else { "" };
+        let _ = writeln!(page, "| {} | {route} | `{permission}{run}` |", method.name);
     }
     page
 }
@@ -117,6 +123,7 @@ fn methods(file: &SourceFile) -> Vec<Method> {
                 name,
                 route: None,
                 permission: None,
+                runs: false,
                 line: index + 1,
             });
         } else if let Some(method) = methods.last_mut() {
@@ -124,6 +131,7 @@ fn methods(file: &SourceFile) -> Vec<Method> {
             if let Some(value) = option.and_then(|value| value.strip_suffix(';')) {
                 method.permission = Some(value.to_lowercase());
             }
+            method.runs |= line == "option (runs) = true;";
             if method.route.is_none() {
                 method.route = route(line);
             }

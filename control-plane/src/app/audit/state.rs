@@ -89,7 +89,8 @@ impl Audited for Environment {
     fn state(&self, _: &App) -> Result<Value> {
         Ok(json!({
             "id": self.id, "name": self.name, "isDefault": self.is_default,
-            "baseUrl": self.base_url, "createdAt": text(self.created_at),
+            "baseUrl": self.base_url, "protected": self.is_protected,
+            "promoters": self.promoters.as_str(), "createdAt": text(self.created_at),
         }))
     }
 }

@@ -4,7 +4,7 @@ use kanat_model::Error;
 use kanat_proto::v1 as wire;
 use kanat_store::environment::Environment;
 
-use crate::app::environment::Update;
+use crate::app::environment::Fields;
 use crate::app::etag;
 use crate::carry::carry;
 use crate::grpc::clear;
@@ -13,15 +13,32 @@ pub fn environment(environment: Environment) -> wire::Environment {
     carry!(
         wire::Environment, environment { name, is_default, base_url }
         text { id, created_at, updated_at }
+        word { promoters }
         with {
             etag: etag(&environment),
+            protected: environment.is_protected,
+        }
+    )
+}
+
+pub fn new(request: wire::CreateEnvironmentRequest) -> Fields {
+    carry!(
+        Fields, request { base_url, promoters }
+        with {
+            name: Some(request.name),
+            is_protected: request.protected,
         }
     )
 }
 
 /// The id or name of the environment, and what changes.
-pub fn update(mut request: wire::UpdateEnvironmentRequest) -> Result<(String, Update), Error> {
+pub fn update(mut request: wire::UpdateEnvironmentRequest) -> Result<(String, Fields), Error> {
     clear::texts(&request.clear, [("base_url", &mut request.base_url)])?;
-    let update = carry!(Update, request { name, base_url });
-    Ok((request.id, update))
+    let fields = carry!(
+        Fields, request { name, base_url, promoters }
+        with {
+            is_protected: request.protected,
+        }
+    );
+    Ok((request.id, fields))
 }

@@ -368,6 +368,14 @@ fn keys_environments_and_nodes_are_managed() {
             .run(&["env", "list"])
             .contains("https://canary.example.com")
     );
+    service.run(&["env", "update", "canary", "--protected"]);
+    let shown = service.run(&["env", "show", "canary"]);
+    assert!(shown.contains("Protected:"), "{shown}");
+    assert!(shown.contains("true"), "{shown}");
+    service.run(&["env", "update", "canary", "--protected=false"]);
+    service.run(&["env", "create", "short-lived"]);
+    service.run(&["env", "delete", "short-lived", "--yes"]);
+    service.fail(&["env", "show", "short-lived"]);
     let (code, said) = service.fail(&["--env", "canari", "flow", "list"]);
     assert!(
         code == Some(1) && said.contains("did you mean \"canary\""),
