@@ -31,7 +31,7 @@ pub fn webhook(input: &[u8]) {
         password: "password".to_owned(),
         ..Verify::default()
     };
-    let credentials = verify::Credentials::resolve(&verify, None, NOW);
+    let credentials = verify::Credentials::resolve(&verify, None, b"", NOW);
     let query = headers
         .get("x-query")
         .and_then(|query| query.to_str().ok())

@@ -305,7 +305,9 @@ impl Poller {
                 format!("connector instance {name:?} does not exist in this environment").into(),
             );
         }
-        let requests = Requests::prepare(poll, instance, state, &agent, progress.began_at)?;
+        let variables = runnable.environment.variables();
+        let requests =
+            Requests::prepare(poll, instance, variables, state, &agent, progress.began_at)?;
         if progress.pages == 0 {
             progress.next = requests.first();
         }

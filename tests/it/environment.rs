@@ -3,6 +3,7 @@
 
 mod delete;
 mod protected;
+mod variables;
 
 use kanat_tests::split::Split;
 use kanat_tests::{Answer, FakeTarget, Rest, TestApp, until};

@@ -1,6 +1,8 @@
 //! The first start: an account, its environments, and one owner key; and another owner key in the
 //! place of one that was lost.
 
+use std::collections::BTreeMap;
+
 use kanat_auth::{Role, key};
 use kanat_message_log::MessageLog;
 use kanat_model::audit::Principal;
@@ -95,6 +97,7 @@ async fn make(db: &mut Db, owner: &key::NewKey) -> Result<(), kanat_store::Error
             base_url: None,
             is_protected: false,
             promoters: Promoters::Editor,
+            variables: BTreeMap::new(),
             revision: 1,
             created_at: now,
             updated_at: now,

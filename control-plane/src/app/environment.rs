@@ -1,5 +1,9 @@
 //! Use-cases of environments. What nodes have to know of one is published in it.
 
+mod variables;
+
+use std::collections::BTreeMap;
+
 use kanat_auth::Sealer;
 use kanat_model::environment::Promoters;
 use kanat_model::id::{AccountId, EnvironmentId};
@@ -35,6 +39,8 @@ pub struct Fields {
     pub base_url: Option<String>,
     pub is_protected: Option<bool>,
     pub promoters: Option<String>,
+    /// All variables, a JSON object of texts.
+    pub variables: Option<String>,
 }
 
 /// Makes an environment.
@@ -50,6 +56,7 @@ pub async fn create(call: &Call, fields: Fields) -> Result<ChangeResult<Environm
         base_url: None,
         is_protected: false,
         promoters: Promoters::Editor,
+        variables: BTreeMap::new(),
         revision: 1,
         created_at: now,
         updated_at: now,
@@ -94,6 +101,7 @@ pub async fn update(
     let mut after = before.clone();
     set(&mut after, fields)?;
     if after != before {
+        variables::refuse_removals(&mut change, &before, &after).await?;
         if after.base_url != before.base_url {
             refuse_hosts_of_others(&mut change, &after).await?;
         }
@@ -155,6 +163,9 @@ fn set(environment: &mut Environment, fields: Fields) -> Result<()> {
             let message = format!("{promoters:?} is not a role that promotes: editor or admin");
             Error::field("promoters", message)
         })?;
+    }
+    if let Some(variables) = fields.variables {
+        environment.variables = variables::check(&variables)?;
     }
     Ok(())
 }
@@ -258,6 +269,7 @@ async fn settings(
         is_default: environment.is_default,
         public_host: meta::get(db, PUBLIC_HOST).await?.unwrap_or_default(),
         sealing_key: sealing_key(db, sealer, &environment.id).await?.to_vec(),
+        variables: variables::to_plan(&environment.variables),
     })
 }
 

@@ -288,8 +288,12 @@ pub async fn validate(call: &Call, yaml_config: &str) -> Result<DefinitionReport
 }
 
 /// Returns the graph of what runs, or of another edition. A flow that was never deployed has its
-/// draft alone.
-pub async fn plan_graph(call: &Call, id: &FlowId, edition: Option<Edition>) -> Result<Graph> {
+/// draft alone. With it are the variables that it reads, as they now are.
+pub async fn plan_graph(
+    call: &Call,
+    id: &FlowId,
+    edition: Option<Edition>,
+) -> Result<(Graph, Vec<(String, String)>)> {
     let mut tx = call.read().await?;
     let flow = call.existing(&mut tx, id).await?;
     let running = if flow.version == 0 {
@@ -297,12 +301,14 @@ pub async fn plan_graph(call: &Call, id: &FlowId, edition: Option<Edition>) -> R
     } else {
         Edition::Version(flow.version)
     };
-    Ok(graph::of(
-        &edition
-            .unwrap_or(running)
-            .definition(&call.app, &mut tx, &flow)
-            .await?,
-    ))
+    let definition = edition
+        .unwrap_or(running)
+        .definition(&call.app, &mut tx, &flow)
+        .await?;
+    let names = EnvironmentNames::load(&mut tx, &flow.environment_id).await?;
+    let variable = |name: &str| Some((name.to_owned(), names.variables().get(name)?.clone()));
+    let variables = definition.variables().into_iter().filter_map(variable);
+    Ok((graph::of(&definition), variables.collect()))
 }
 
 /// The names of the draft's steps.

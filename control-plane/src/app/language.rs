@@ -1,6 +1,7 @@
 //! The flow language for editors: the evaluation of one expression or template on documents that
 //! the caller gives, as runs do.
 
+use kanat_engine::Resources;
 use kanat_flow::span::{self, Span};
 use kanat_mapping::{
     Adapters, Effort, EvaluationError, Expression, NoAdapters, ParseError, References, Root, Scope,
@@ -72,6 +73,10 @@ pub async fn evaluate(
     drop(tx);
     let now = Timestamp::now();
     let effort = Effort::default();
+    let variables = match &documents.env {
+        Some(env) => env.as_bytes(),
+        None => samples.variables(),
+    };
     let evaluation = |effort: &Effort, adapters: &dyn Adapters| {
         let scope = Scope {
             trigger: bytes(&documents.trigger),
@@ -81,7 +86,7 @@ pub async fn evaluate(
             index: documents.index,
             response: bytes(&documents.response),
             state: bytes(&documents.state),
-            variables: bytes(&documents.env),
+            variables,
             tables: &samples,
             adapters,
             ..Scope::new(bytes(&documents.source), now, effort)

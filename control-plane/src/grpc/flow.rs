@@ -108,8 +108,8 @@ service! {
 
     get_flow_plan(call, request: GetFlowPlanRequest) -> FlowGraph {
         let edition = request.draft.then_some(flow::Edition::Draft);
-        let graph = flow::plan_graph(&call, &request.id.into(), edition).await?;
-        convert::graph(graph, request.format.as_deref())
+        let (graph, variables) = flow::plan_graph(&call, &request.id.into(), edition).await?;
+        convert::graph(graph, variables, request.format.as_deref())
     }
 
     rotate_webhook_token(call, request: RotateWebhookTokenRequest) -> Flow {

@@ -7,6 +7,7 @@ mod restored;
 mod silence;
 mod table;
 
+use std::collections::BTreeMap;
 use std::pin::pin;
 
 use kanat_model::Timestamp;
@@ -542,6 +543,7 @@ async fn an_environment_that_comes_reaches_connected_nodes_and_one_that_they_did
         base_url: None,
         is_protected: false,
         promoters: Promoters::Editor,
+        variables: BTreeMap::new(),
         revision: 1,
         created_at: Timestamp::now(),
         updated_at: Timestamp::now(),

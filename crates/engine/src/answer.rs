@@ -135,6 +135,7 @@ impl Program {
             steps: input.steps,
             target: answered.target,
             response: answered.response,
+            variables: resources.variables(),
             tables: resources,
             adapters: resources.adapters(),
             mask: input.mask,
@@ -267,6 +268,7 @@ mod tests {
                 header("Location", "/orders/{{ source.id }}"),
                 header("X-None", "{{ source.none }}"),
             ],
+            variables: Vec::new(),
         };
         let answer = built(&plan).unwrap();
         assert_eq!(answer.status, StatusCode::CREATED);

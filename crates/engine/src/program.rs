@@ -317,6 +317,7 @@ impl Program {
         Scope {
             trigger: input.trigger,
             steps: input.steps,
+            variables: resources.variables(),
             instance: instance.map_or(b"", Instance::config_json),
             tables: resources,
             adapters: resources.adapters(),

@@ -11,6 +11,10 @@ pub trait Resources: Tables {
     /// Returns a connector instance by its id.
     fn instance(&self, id: &str) -> Option<&Instance>;
 
+    /// Returns the variables of the environment, a JSON object of texts; empty where there are
+    /// none.
+    fn variables(&self) -> &[u8];
+
     /// Returns the adapters that expressions may call.
     fn adapters(&self) -> &dyn Adapters {
         &NoAdapters
@@ -43,6 +47,10 @@ impl Resources for Calling<'_> {
         self.resources.instance(id)
     }
 
+    fn variables(&self) -> &[u8] {
+        self.resources.variables()
+    }
+
     fn adapters(&self) -> &dyn Adapters {
         self.adapters
     }
@@ -61,9 +69,14 @@ impl Resources for NoResources {
     fn instance(&self, _id: &str) -> Option<&Instance> {
         None
     }
+
+    fn variables(&self) -> &[u8] {
+        b""
+    }
 }
 
-/// Renders a text that may be a template over `instance`, such as the secret of a webhook.
+/// Renders a text that may be a template over `instance` and the variables of the environment, such
+/// as the secret of a webhook.
 ///
 /// # Errors
 /// The template is invalid, or a part of it renders to nothing: a secret must be neither empty nor
@@ -71,6 +84,7 @@ impl Resources for NoResources {
 pub fn render_instance_template(
     text: &str,
     instance: Option<&Instance>,
+    variables: &[u8],
     now: Timestamp,
 ) -> Result<String, Failure> {
     let template = Template::parse(text).map_err(|errors| {
@@ -81,6 +95,7 @@ pub fn render_instance_template(
     let effort = Effort::default();
     let scope = Scope {
         instance: config,
+        variables,
         ..Scope::new(b"", now, &effort)
     };
     let values = &template.references().instance_values;

@@ -40,6 +40,10 @@ impl Resources for Environment {
     fn instance(&self, id: &str) -> Option<&Instance> {
         self.instances.iter().find(|instance| instance.id() == id)
     }
+
+    fn variables(&self) -> &[u8] {
+        br#"{"REGION":"eu-1"}"#
+    }
 }
 
 fn environment() -> Environment {
@@ -369,9 +373,11 @@ fn a_target_whose_instance_is_gone_fails_and_a_flow_without_one_has_no_request()
 fn instance_templates_render_secrets_and_never_nothing() {
     let environment = environment();
     let instance = environment.instance("ci_erp");
-    let render = |text| render_instance_template(text, instance, NOW);
+    let render = |text| render_instance_template(text, instance, environment.variables(), NOW);
     assert_eq!(render("{{ instance.token }}").as_deref(), Ok("s3cret"));
     assert_eq!(render("plain").as_deref(), Ok("plain"));
+    assert_eq!(render("{{ env.REGION }}").as_deref(), Ok("eu-1"));
+    assert!(render("{{ env.NONE }}").is_err());
     assert_eq!(
         render("{{ instance.webhook_secret }}").unwrap_err().kind,
         ErrorKind::Configuration
@@ -396,7 +402,7 @@ fn instance_templates_render_secrets_and_never_nothing() {
         render("{{ instance").unwrap_err().kind,
         ErrorKind::Configuration
     );
-    assert!(render_instance_template("{{ instance.token }}", None, NOW).is_err());
+    assert!(render_instance_template("{{ instance.token }}", None, b"", NOW).is_err());
 }
 
 #[test]

@@ -24,6 +24,10 @@ impl Resources for Environment {
     fn instance(&self, id: &str) -> Option<&Instance> {
         self.0.get(id)
     }
+
+    fn variables(&self) -> &[u8] {
+        br#"{"REGION":"eu-1"}"#
+    }
 }
 
 fn environment() -> Environment {

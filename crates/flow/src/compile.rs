@@ -115,7 +115,12 @@ fn named(
         made_from: None,
         literal_secrets: literal::of_runs(definition),
         backlog_age_ms: definition.backlog_age.map_or(0, millis),
+        variables: owned(definition.variables()),
     })
+}
+
+fn owned(names: Vec<&str>) -> Vec<String> {
+    names.into_iter().map(str::to_owned).collect()
 }
 
 fn text(expression: Option<&Expression>) -> String {

@@ -46,7 +46,7 @@ pub struct Definition {
     pub retry: retry::Policy,
     /// Parts that are valid and do not do what they seem to do.
     pub warnings: Vec<Diagnostic>,
-    /// Tables and adapters that its expressions name.
+    /// Tables, adapters and variables that its expressions name.
     pub(crate) references: Vec<(ReferenceKind, LocatedName)>,
     /// Fields of connector instances that its expressions name.
     pub(crate) fields: Vec<FieldUse>,
@@ -69,11 +69,18 @@ impl Definition {
 
     /// The names of the lookup tables that its expressions read, each once.
     pub fn tables(&self) -> Vec<&str> {
-        let tables = self
-            .references
-            .iter()
-            .filter(|(kind, _)| *kind == ReferenceKind::Table);
-        let mut names: Vec<&str> = tables.map(|(_, named)| named.name.as_str()).collect();
+        self.named(ReferenceKind::Table)
+    }
+
+    /// The names of the variables of the environment that its expressions read, each once.
+    pub fn variables(&self) -> Vec<&str> {
+        self.named(ReferenceKind::Variable)
+    }
+
+    /// The names of one kind, each once, in their order.
+    fn named(&self, wanted: ReferenceKind) -> Vec<&str> {
+        let found = self.references.iter().filter(|(kind, _)| *kind == wanted);
+        let mut names: Vec<&str> = found.map(|(_, named)| named.name.as_str()).collect();
         names.sort_unstable();
         names.dedup();
         names

@@ -23,6 +23,10 @@ pub trait Names {
     fn table_names(&self) -> Vec<String>;
     /// The names of all adapters, for suggestions.
     fn adapter_names(&self) -> Vec<String>;
+    /// Returns whether the environment has a variable with this name.
+    fn variable(&self, name: &str) -> bool;
+    /// The names of all variables, for suggestions.
+    fn variable_names(&self) -> Vec<String>;
 }
 
 /// A connector instance as plans refer to it.
@@ -73,14 +77,12 @@ pub(crate) fn reference(
         ReferenceKind::Table if names.table(&named.name) => None,
         ReferenceKind::Table => Some(missing(named, "lookup table", &names.table_names())),
         ReferenceKind::Adapter => adapter(named, names).err(),
-        ReferenceKind::Variable => {
-            let message = format!(
-                "found the variable {}, which the environment does not have; set it among the \
-                 `variables` of the environment",
-                quoted(&named.name)
-            );
-            Some(warning(named, message))
-        }
+        ReferenceKind::Variable if names.variable(&named.name) => None,
+        ReferenceKind::Variable => Some(missing(
+            named,
+            "variable of the environment",
+            &names.variable_names(),
+        )),
     }
 }
 

@@ -57,6 +57,10 @@ fn written(plan: &plan::FlowPlan) -> Json {
         ("orderingKey", text(&plan.ordering_key)),
         ("idempotencyKey", text(&plan.idempotency_key)),
         ("backlogAgeMs", number(plan.backlog_age_ms)),
+        (
+            "variables",
+            list(plan.variables.iter().map(|name| quoted(name))),
+        ),
         ("retry", plan.retry.as_ref().map(retry)),
     ])
 }

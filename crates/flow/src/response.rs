@@ -32,6 +32,7 @@ impl Response {
             body,
             status,
             headers,
+            variables: _,
         } = &self.plan;
         let says_something = body.is_some() || !status.is_empty() || !headers.is_empty();
         says_something.then(|| self.plan.clone())
@@ -45,6 +46,11 @@ impl Response {
     /// The names of the adapters that it calls.
     pub fn adapters(&self) -> impl Iterator<Item = &str> {
         self.named(ReferenceKind::Adapter)
+    }
+
+    /// The names of the variables of the environment that it reads.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.named(ReferenceKind::Variable)
     }
 
     /// Returns the names that the environment lacks.

@@ -132,6 +132,14 @@ impl Names for Everything {
     fn adapter_names(&self) -> Vec<String> {
         Vec::new()
     }
+
+    fn variable(&self, _: &str) -> bool {
+        true
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Parses a cron expression, with a time zone on the next line. Due instants come one after

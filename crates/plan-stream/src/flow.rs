@@ -1,7 +1,9 @@
 //! Bodies of flows and of published APIs, with the plan schema that they take.
 
 use kanat_proto::plan::v1::trigger::Kind;
-use kanat_proto::plan::v1::{FlowPlan, Mapping, PublishedApi, field, response_mapping};
+use kanat_proto::plan::v1::{
+    FlowPlan, Mapping, PublishedApi, ResponseMapping, field, response_mapping,
+};
 
 use crate::{MIN_PLAN_SCHEMA, schema};
 
@@ -9,24 +11,38 @@ use crate::{MIN_PLAN_SCHEMA, schema};
 /// take for successes, of mappings that leave items of a list out, and of polls that count pages.
 const SCHEMA: u32 = 3;
 
+/// The plan schema of flows and of published APIs that read variables of the environment, which a
+/// build before it takes for undefined.
+const VARIABLES_SCHEMA: u32 = 4;
+
 /// Returns the body of a flow's plan, which says what it takes to run it.
 pub fn encode(plan: &FlowPlan) -> Vec<u8> {
     let is_newer =
         judges_answers(plan) || filters_items(plan.mapping.as_ref()) || counts_pages(plan);
-    schema::encode(plan, if is_newer { SCHEMA } else { MIN_PLAN_SCHEMA })
+    schema::encode(plan, schema_of(&plan.variables, is_newer))
 }
 
 /// Returns the body of a published API, which says what it takes to answer its calls.
 pub fn encode_api(api: &PublishedApi) -> Vec<u8> {
-    let mut responses = api
-        .versions
-        .iter()
-        .filter_map(|version| version.response_mapping.as_ref()?.body.as_ref());
-    let is_newer = responses.any(|body| match body {
-        response_mapping::Body::Mapping(mapping) => filters_items(Some(mapping)),
-        response_mapping::Body::Expression(_) | response_mapping::Body::Template(_) => false,
-    });
-    schema::encode(api, if is_newer { SCHEMA } else { MIN_PLAN_SCHEMA })
+    let versions = api.versions.iter();
+    let responses = versions.filter_map(|version| version.response_mapping.as_ref());
+    let filters = |response: &ResponseMapping| match &response.body {
+        Some(response_mapping::Body::Mapping(mapping)) => filters_items(Some(mapping)),
+        Some(response_mapping::Body::Expression(_) | response_mapping::Body::Template(_))
+        | None => false,
+    };
+    let plan_schema = responses.map(|response| schema_of(&response.variables, filters(response)));
+    schema::encode(api, plan_schema.max().unwrap_or(MIN_PLAN_SCHEMA))
+}
+
+/// Returns the plan schema of what reads these variables, and has or has not what a build before
+/// [`SCHEMA`] passes over.
+fn schema_of(variables: &[String], is_newer: bool) -> u32 {
+    match (variables, is_newer) {
+        ([_, ..], _) => VARIABLES_SCHEMA,
+        ([], true) => SCHEMA,
+        ([], false) => MIN_PLAN_SCHEMA,
+    }
 }
 
 fn judges_answers(plan: &FlowPlan) -> bool {
@@ -59,9 +75,7 @@ fn counts_pages(plan: &FlowPlan) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use kanat_proto::plan::v1::{
-        ApiVersion, Each, Field, Pagination, Poll, ResponseMapping, Step, Target, Trigger,
-    };
+    use kanat_proto::plan::v1::{ApiVersion, Each, Field, Pagination, Poll, Step, Target, Trigger};
     use prost::Message;
 
     use super::*;
@@ -101,7 +115,12 @@ mod tests {
         let filtering = answering("item.qty > 0");
         let body = encode_api(&filtering);
         assert_eq!(schema::of(&body), SCHEMA);
-        assert_eq!(PublishedApi::decode(body.as_slice()), Ok(filtering));
+        assert_eq!(PublishedApi::decode(body.as_slice()), Ok(filtering.clone()));
+
+        let mut reading = filtering;
+        let response = reading.versions[1].response_mapping.as_mut().unwrap();
+        response.variables = vec!["REGION".to_owned()];
+        assert_eq!(schema::of(&encode_api(&reading)), VARIABLES_SCHEMA);
     }
 
     #[test]
@@ -115,7 +134,13 @@ mod tests {
         assert_eq!(schema::of(&encode(&plan)), 1);
         plan.steps[0].success_when = "response.body.ok".to_owned();
         assert_eq!(schema::of(&encode(&plan)), SCHEMA);
-        assert_eq!(FlowPlan::decode(encode(&plan).as_slice()), Ok(plan));
+        assert_eq!(FlowPlan::decode(encode(&plan).as_slice()), Ok(plan.clone()));
+
+        let reading = FlowPlan {
+            variables: vec!["REGION".to_owned()],
+            ..plan.clone()
+        };
+        assert_eq!(schema::of(&encode(&reading)), VARIABLES_SCHEMA);
 
         let polling = |strategy: &str| {
             let poll = Poll {

@@ -23,8 +23,8 @@ pub use sharded::ShardedMap;
 
 /// The newest plan schema that this build writes and runs. 2 has lookup tables in parts, 3 flows
 /// that judge answers by `success_when`, mappings that leave items of a list out, and polls that
-/// count pages.
-pub const PLAN_SCHEMA: u32 = 3;
+/// count pages, 4 flows and published APIs that read variables of the environment.
+pub const PLAN_SCHEMA: u32 = 4;
 
 /// The oldest plan schema that this build runs: resources that need nothing newer have it.
 pub const MIN_PLAN_SCHEMA: u32 = 1;

@@ -6,6 +6,7 @@
     reason = "a benchmark that cannot go on says so where it stands"
 )]
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use kanat_model::Timestamp;
@@ -118,6 +119,7 @@ async fn fill(store: &Store, flows: usize) -> EnvironmentId {
         base_url: None,
         is_protected: false,
         promoters: Promoters::Editor,
+        variables: BTreeMap::new(),
         revision: 1,
         created_at: NOW,
         updated_at: NOW,

@@ -1,5 +1,7 @@
 //! Values of columns: the form in which the databases hold the types of the model.
 
+use std::collections::BTreeMap;
+
 use kanat_model::audit::{PrincipalType, Via};
 use kanat_model::batch_job::Status as BatchJobStatus;
 use kanat_model::environment::Promoters;
@@ -169,7 +171,12 @@ macro_rules! json {
     };
 }
 
-json!(Cors, OAuth2, Vec<(String, String)>);
+json!(
+    BTreeMap<String, String>,
+    Cors,
+    OAuth2,
+    Vec<(String, String)>,
+);
 
 fn hash(bytes: Vec<u8>) -> Result<[u8; 32], String> {
     bytes

@@ -1,6 +1,8 @@
 //! Environments of an account, and the generation of what their nodes run. Deleted rows stay;
 //! nothing reads them as environments.
 
+use std::collections::BTreeMap;
+
 use kanat_model::Timestamp;
 use kanat_model::environment::Promoters;
 use kanat_model::id::{AccountId, EnvironmentId};
@@ -24,6 +26,8 @@ pub struct Environment {
     /// Editors do not change what it runs.
     pub is_protected: bool,
     pub promoters: Promoters,
+    /// Texts by name that expressions read.
+    pub variables: BTreeMap<String, String>,
     /// Grows with every change of the row.
     pub revision: u64,
     pub created_at: Timestamp,
@@ -33,7 +37,7 @@ pub struct Environment {
 record! {
     Environment in "environment" {
         id, account_id, name, is_default, generation, base_url, is_protected, promoters,
-        revision, created_at, updated_at
+        variables, revision, created_at, updated_at
     }
 }
 
@@ -58,6 +62,10 @@ statements! {
     /// The environments of all accounts, oldest first: what the control plane serves to nodes.
     fn all() -> Vec<Environment> =
         "SELECT {COLUMNS} FROM environment WHERE deleted_at IS NULL ORDER BY id";
+
+    /// The variables of the environment.
+    fn variables(environment: &EnvironmentId) -> Option<BTreeMap<String, String>> =
+        "SELECT variables FROM environment WHERE id = $1";
 
     /// Makes other changes of the environment wait for the end of this transaction.
     fn lock(environment: &EnvironmentId) =
@@ -92,8 +100,8 @@ lists! {
 const UPDATE: &str = sql!(
     Environment,
     "UPDATE environment SET name = {name}, base_url = {base_url}, is_protected = {is_protected}, \
-     promoters = {promoters}, revision = revision + 1, updated_at = {updated_at} WHERE id = {id} \
-     AND deleted_at IS NULL"
+     promoters = {promoters}, variables = {variables}, revision = revision + 1, updated_at = \
+     {updated_at} WHERE id = {id} AND deleted_at IS NULL"
 );
 
 /// Writes what may change, as the next revision. Errors when another environment of the account

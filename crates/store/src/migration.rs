@@ -32,6 +32,7 @@ const MIGRATIONS: &[&str] = texts![
     "0018_search",
     "0019_version_maker",
     "0020_protected_environment",
+    "0021_environment_variables",
 ];
 
 /// The schema from which on words of resources are in an index.

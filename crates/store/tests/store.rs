@@ -6,6 +6,8 @@
     reason = "a test that cannot go on says so where it stands"
 )]
 
+use std::collections::BTreeMap;
+
 use kanat_model::Timestamp;
 use kanat_model::environment::Promoters;
 use kanat_model::id::{AccountId, EnvironmentId};
@@ -102,6 +104,7 @@ impl TestStore {
             base_url: None,
             is_protected: false,
             promoters: Promoters::Editor,
+            variables: BTreeMap::new(),
             revision: 1,
             created_at: NOW,
             updated_at: NOW,

@@ -152,7 +152,7 @@ fn shared_secrets(runnable: &Runnable, verify: &Verify, now: Timestamp) -> Crede
     let instance = runnable
         .environment
         .instance(&runnable.flow.plan().source_instance);
-    Credentials::resolve(verify, instance, now)
+    Credentials::resolve(verify, instance, runnable.environment.variables(), now)
 }
 
 fn prove(

@@ -225,6 +225,13 @@ impl Resources for Environment {
     fn instance(&self, id: &str) -> Option<&Instance> {
         self.instances.get(id).map(Arc::as_ref)
     }
+
+    fn variables(&self) -> &[u8] {
+        match &self.host {
+            Some(host) => &host.variables,
+            None => b"",
+        }
+    }
 }
 
 impl Scripts for Environment {

@@ -38,6 +38,7 @@ impl Requests {
     pub fn prepare(
         poll: &Poll,
         instance: Option<&Instance>,
+        variables: &[u8],
         state: &State,
         agent: &HeaderValue,
         now: Timestamp,
@@ -48,6 +49,7 @@ impl Requests {
         let scope = Scope {
             instance: config,
             state: &document,
+            variables,
             ..Scope::new(b"", now, &effort)
         };
         let is_secret =
@@ -324,6 +326,7 @@ mod tests {
         Requests::prepare(
             poll,
             Some(&instance),
+            br#"{"SHOP":"north"}"#,
             &state,
             &HeaderValue::from_static("kanat/1"),
             NOW,
@@ -449,7 +452,7 @@ mod tests {
             let instance = Instance::new("ci_1", "shop", "http", CONFIG).unwrap();
             let state = State::default();
             let agent = HeaderValue::from_static("kanat/1");
-            let refused = Requests::prepare(&leading, Some(&instance), &state, &agent, NOW);
+            let refused = Requests::prepare(&leading, Some(&instance), b"", &state, &agent, NOW);
             assert!(
                 refused.is_err_and(|why| why.contains("leads elsewhere")),
                 "{}",

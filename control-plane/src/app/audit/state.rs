@@ -90,7 +90,8 @@ impl Audited for Environment {
         Ok(json!({
             "id": self.id, "name": self.name, "isDefault": self.is_default,
             "baseUrl": self.base_url, "protected": self.is_protected,
-            "promoters": self.promoters.as_str(), "createdAt": text(self.created_at),
+            "promoters": self.promoters.as_str(), "variables": self.variables,
+            "createdAt": text(self.created_at),
         }))
     }
 }

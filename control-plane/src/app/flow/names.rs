@@ -1,12 +1,12 @@
 //! Names of an environment that definitions may refer to.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use kanat_flow::{InstanceRef, Names};
 use kanat_model::Error;
 use kanat_model::id::{AdapterId, EnvironmentId, InstanceId, LookupTableId};
-use kanat_store::Db;
 use kanat_store::names::{self, NamedResource};
+use kanat_store::{Db, environment};
 
 /// The names of one environment, as they stood when they were loaded.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -14,11 +14,17 @@ pub struct EnvironmentNames {
     instances: HashMap<String, InstanceRef>,
     tables: HashMap<String, LookupTableId>,
     adapters: HashMap<String, AdapterId>,
+    /// Variables with their values.
+    variables: BTreeMap<String, String>,
 }
 
 impl EnvironmentNames {
     pub async fn load(db: &mut Db, environment: &EnvironmentId) -> Result<Self, Error> {
-        let mut names = Self::default();
+        let variables = environment::variables(db, environment).await?;
+        let mut names = Self {
+            variables: variables.unwrap_or_default(),
+            ..Self::default()
+        };
         for (name, named) in names::of(db, environment).await? {
             match named {
                 NamedResource::Instance { id, catalog_id } => {
@@ -40,6 +46,11 @@ impl EnvironmentNames {
     /// The id of the table with this name.
     pub fn table_id(&self, name: &str) -> Option<&LookupTableId> {
         self.tables.get(name)
+    }
+
+    /// The variables of the environment, with their values.
+    pub fn variables(&self) -> &BTreeMap<String, String> {
+        &self.variables
     }
 
     /// The id of the adapter with this name.
@@ -79,6 +90,14 @@ impl Names for EnvironmentNames {
 
     fn adapter_names(&self) -> Vec<String> {
         self.adapters.keys().cloned().collect()
+    }
+
+    fn variable(&self, name: &str) -> bool {
+        self.variables.contains_key(name)
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        self.variables.keys().cloned().collect()
     }
 }
 
@@ -130,5 +149,13 @@ impl Names for Lenient<'_> {
 
     fn adapter_names(&self) -> Vec<String> {
         self.0.adapter_names()
+    }
+
+    fn variable(&self, _name: &str) -> bool {
+        true
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        self.0.variable_names()
     }
 }

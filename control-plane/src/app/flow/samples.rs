@@ -18,12 +18,14 @@ use super::names::EnvironmentNames;
 use super::uses;
 use crate::app::{App, adapter, change};
 
-/// Tables and adapters by name and instances by id.
+/// Tables and adapters by name, instances by id, and the variables of the environment.
 #[derive(Debug, Default)]
 pub struct Samples {
     tables: HashMap<String, HashMap<String, String>>,
     instances: HashMap<String, Instance>,
     adapters: HashMap<String, Adapter>,
+    /// A JSON object of texts.
+    variables: Vec<u8>,
 }
 
 impl Samples {
@@ -59,7 +61,12 @@ impl Samples {
         named: uses::Names,
         names: &EnvironmentNames,
     ) -> Result<Self> {
-        let mut samples = Self::default();
+        let mut samples = Self {
+            variables: serde_json::json!(names.variables())
+                .to_string()
+                .into_bytes(),
+            ..Self::default()
+        };
         for name in named.tables {
             if let Some(id) = names.table_id(&name) {
                 let entries = entry::all(db, id)
@@ -118,5 +125,9 @@ impl Scripts for Samples {
 impl Resources for Samples {
     fn instance(&self, id: &str) -> Option<&Instance> {
         self.instances.get(id)
+    }
+
+    fn variables(&self) -> &[u8] {
+        &self.variables
     }
 }

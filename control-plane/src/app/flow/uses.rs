@@ -51,6 +51,11 @@ pub fn instances(plan: &FlowPlan) -> BTreeSet<&str> {
     all.filter(|id| !id.is_empty()).collect()
 }
 
+/// Id under which the use of a variable of an environment is noted.
+pub fn variable_id(environment: &str, name: &str) -> String {
+    format!("variable/{environment}/{name}")
+}
+
 /// Resource ids of all that the plan uses.
 pub fn resource_ids(plan: &FlowPlan, names: &EnvironmentNames) -> Vec<String> {
     let instances = instances(plan)
@@ -70,7 +75,10 @@ pub fn resource_ids(plan: &FlowPlan, names: &EnvironmentNames) -> Vec<String> {
     let own = Some(plan.adapter.as_str()).filter(|id| !id.is_empty());
     let adapters: BTreeSet<&str> = called.chain(own).collect();
     let adapters = adapters.into_iter().map(|id| Kind::Adapter.resource_id(id));
-    instances.chain(tables).chain(adapters).collect()
+    let variables = plan.variables.iter();
+    let variables = variables.map(|name| variable_id(&plan.environment_id, name));
+    let all = instances.chain(tables).chain(adapters).chain(variables);
+    all.collect()
 }
 
 fn mapping(map: &Mapping, found: &mut Names) {

@@ -17,6 +17,7 @@ use super::version::response_texts;
 use super::{ApiView, seen};
 use crate::app::Change;
 use crate::app::flow::EnvironmentNames;
+use crate::app::flow::uses::variable_id;
 use crate::carry::carry;
 
 /// Publishes an API as its rows now are, and gives it as callers see it.
@@ -30,7 +31,7 @@ pub async fn api(change: &mut Change<'_>, api: PublishedApi) -> Result<ApiView> 
         versions.push(match version.status {
             VersionStatus::Active | VersionStatus::Deprecated => {
                 let response = response(&seen.api, version)?;
-                used.extend(resource_ids(&response, &names));
+                used.extend(resource_ids(&seen.api, &response, &names));
                 serving(version, &response)
             }
             VersionStatus::Retired => bare(version),
@@ -104,7 +105,7 @@ fn response(api: &PublishedApi, version: &Version) -> Result<Response> {
     })
 }
 
-fn resource_ids(response: &Response, names: &EnvironmentNames) -> Vec<String> {
+fn resource_ids(api: &PublishedApi, response: &Response, names: &EnvironmentNames) -> Vec<String> {
     let tables = response
         .tables()
         .filter_map(|name| names.table_id(name))
@@ -113,7 +114,11 @@ fn resource_ids(response: &Response, names: &EnvironmentNames) -> Vec<String> {
         .adapters()
         .filter_map(|name| names.adapter_id(name))
         .map(|id| Kind::Adapter.resource_id(id));
-    tables.chain(adapters).collect()
+    let environment = api.environment_id.as_str();
+    let variables = response
+        .variables()
+        .map(|name| variable_id(environment, name));
+    tables.chain(adapters).chain(variables).collect()
 }
 
 fn oauth2(oauth2: &OAuth2) -> plan::OAuth2 {

@@ -17,6 +17,7 @@ pub fn environment(environment: Environment) -> wire::Environment {
         with {
             etag: etag(&environment),
             protected: environment.is_protected,
+            variables: environment.variables.into_iter().collect(),
         }
     )
 }
@@ -27,6 +28,7 @@ pub fn new(request: wire::CreateEnvironmentRequest) -> Fields {
         with {
             name: Some(request.name),
             is_protected: request.protected,
+            variables: request.variables.map(|json| json.text),
         }
     )
 }
@@ -38,6 +40,7 @@ pub fn update(mut request: wire::UpdateEnvironmentRequest) -> Result<(String, Fi
         Fields, request { name, base_url, promoters }
         with {
             is_protected: request.protected,
+            variables: request.variables.map(|json| json.text),
         }
     );
     Ok((request.id, fields))

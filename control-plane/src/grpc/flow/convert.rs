@@ -260,7 +260,11 @@ pub fn version(app: &App, version: FlowVersion) -> Result<wire::FlowVersion> {
 }
 
 /// The graph, or its drawing where `format` asks for one.
-pub fn graph(graph: Graph, format: Option<&str>) -> Result<wire::FlowGraph> {
+pub fn graph(
+    graph: Graph,
+    variables: Vec<(String, String)>,
+    format: Option<&str>,
+) -> Result<wire::FlowGraph> {
     let text = match format {
         None | Some("" | "json") => None,
         Some("mermaid") => Some(graph.to_mermaid()),
@@ -285,6 +289,10 @@ pub fn graph(graph: Graph, format: Option<&str>) -> Result<wire::FlowGraph> {
     Ok(wire::FlowGraph {
         nodes: graph.nodes.into_iter().map(node).collect(),
         edges: graph.edges.into_iter().map(edge).collect(),
+        variables: variables
+            .into_iter()
+            .map(|(name, value)| wire::Variable { name, value })
+            .collect(),
         text,
     })
 }

@@ -2,6 +2,8 @@
 //! have paths that begin with `responseMapping`, `responseStatus` or `responseHeaders`; lines and
 //! columns are not known.
 
+use std::collections::BTreeSet;
+
 use kanat_mapping::Expression;
 use kanat_proto::plan::v1::{self as plan, response_mapping};
 
@@ -70,10 +72,13 @@ pub fn parse_response(
     }
     let diagnostics = checker.diagnostics;
     if diagnostics.is_empty() {
-        return Ok(Response {
+        let mut response = Response {
             plan: made,
             references: checker.references,
-        });
+        };
+        let variables: BTreeSet<&str> = response.variables().collect();
+        response.plan.variables = variables.into_iter().map(str::to_owned).collect();
+        return Ok(response);
     }
     Err(diagnostics)
 }

@@ -55,6 +55,14 @@ impl Names for Environment {
     fn adapter_names(&self) -> Vec<String> {
         vec!["normalise-order".to_owned()]
     }
+
+    fn variable(&self, name: &str) -> bool {
+        name == "REGION"
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        vec!["REGION".to_owned()]
+    }
 }
 
 /// An environment in which every name exists.
@@ -97,6 +105,14 @@ impl Names for Everything {
     }
 
     fn adapter_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn variable(&self, _: &str) -> bool {
+        true
+    }
+
+    fn variable_names(&self) -> Vec<String> {
         Vec::new()
     }
 }

@@ -1,5 +1,7 @@
 //! `kanat environment`: places that flows, tables and connectors live in, apart from each other.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -57,6 +59,12 @@ pub struct Settings {
     /// Lowest role that may promote flows into it: `editor` or `admin`.
     #[arg(long, value_name = "ROLE")]
     promoters: Option<String>,
+    /// A text that flows read as `env.NAME`; others stay as they are.
+    #[arg(long = "variable", value_name = "NAME=VALUE", value_parser = variable)]
+    variables: Vec<(String, String)>,
+    /// Name of a variable that is taken away.
+    #[arg(long = "remove-variable", value_name = "NAME")]
+    removed: Vec<String>,
 }
 
 const COLUMNS: &str = "NAME:name,DEFAULT:isDefault,PROTECTED:protected,BASE URL:baseUrl,ID:id";
@@ -64,13 +72,36 @@ const FIELDS: &str = "Name:name,Default:isDefault,Protected:protected,Promoters:
                       Base URL:baseUrl,Id:id,Created:createdAt,Updated:updatedAt";
 
 impl Settings {
-    /// Returns the body of a request with these settings and a name.
-    fn with_name(self, name: Option<String>) -> Json {
+    /// Returns the body of a request with these settings and a name. `former` has the variables
+    /// that the environment has.
+    fn with_name(self, name: Option<String>, mut former: BTreeMap<String, String>) -> Json {
+        let changes_variables = self.names_variables();
+        former.extend(self.variables);
+        former.retain(|name, _| !self.removed.contains(name));
         Json::given(json!({
             "name": name, "baseUrl": self.base_url, "protected": self.protected,
-            "promoters": self.promoters,
+            "promoters": self.promoters, "variables": changes_variables.then_some(former),
         }))
     }
+
+    fn names_variables(&self) -> bool {
+        !self.variables.is_empty() || !self.removed.is_empty()
+    }
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=');
+    let (name, value) = parts.ok_or_else(|| "expected NAME=VALUE".to_owned())?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// The variables of an environment.
+fn variables(environment: &Json) -> BTreeMap<String, String> {
+    let text = |(name, value): (&str, &Json)| {
+        let value = value.as_text().unwrap_or_default();
+        (name.to_owned(), value.to_owned())
+    };
+    environment.members("variables").map(text).collect()
 }
 
 impl Command {
@@ -79,11 +110,21 @@ impl Command {
         match self {
             Self::List { page } => session.list(PATH, page.with([]), COLUMNS).await,
             Self::Show { environment } => {
-                let whole = |environment: &Json| table::fields(environment, FIELDS);
+                let whole = |environment: &Json| {
+                    let lines = variables(environment)
+                        .into_iter()
+                        .map(|(name, value)| format!("{name}={value}\n"));
+                    let lines: String = lines.collect();
+                    let fields = table::fields(environment, FIELDS);
+                    if lines.is_empty() {
+                        return fields;
+                    }
+                    fields + &table::section("Variables", &lines)
+                };
                 session.show(&path(&environment), whole).await
             }
             Self::Create { name, settings } => {
-                let body = settings.with_name(Some(name));
+                let body = settings.with_name(Some(name), BTreeMap::new());
                 let answer = session.post(PATH, &body, |environment| {
                     let id = environment.text("id");
                     format!("environment {} is created ({id})", environment.text("name"))
@@ -97,7 +138,12 @@ impl Command {
                 name,
                 settings,
             } => {
-                let changes = settings.with_name(name);
+                let former = if settings.names_variables() {
+                    variables(&session.client.get(&path(&environment), &[]).await?)
+                } else {
+                    BTreeMap::new()
+                };
+                let changes = settings.with_name(name, former);
                 let changed =
                     |answer: &Json| format!("environment {} is changed", answer.text("name"));
                 session

@@ -17,9 +17,15 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// `instance` is the source's connector, when the flow names one.
-    pub fn resolve(verify: &Verify, instance: Option<&Instance>, now: Timestamp) -> Self {
-        let one = |text: &str| resolve(text, instance, now);
+    /// `instance` is the source's connector, when the flow names one, and `variables` are those of
+    /// the environment.
+    pub fn resolve(
+        verify: &Verify,
+        instance: Option<&Instance>,
+        variables: &[u8],
+        now: Timestamp,
+    ) -> Self {
+        let one = |text: &str| resolve(text, instance, variables, now);
         Self {
             secrets: verify.secrets.iter().filter_map(|text| one(text)).collect(),
             verify_token: one(&verify.verify_token),
@@ -48,9 +54,14 @@ impl Credentials {
     }
 }
 
-fn resolve(text: &str, instance: Option<&Instance>, now: Timestamp) -> Option<Secret<String>> {
+fn resolve(
+    text: &str,
+    instance: Option<&Instance>,
+    variables: &[u8],
+    now: Timestamp,
+) -> Option<Secret<String>> {
     // What cannot be rendered is no secret, and lets nobody in.
-    let plain = render_instance_template(text, instance, now).ok()?;
+    let plain = render_instance_template(text, instance, variables, now).ok()?;
     // A prefix that everybody knows is no secret either.
     let is_secret = !plain.trim().is_empty() && plain != "whsec_";
     is_secret.then(|| Secret::new(plain))
@@ -66,7 +77,7 @@ mod tests {
             ..Verify::default()
         };
         let instance = config.map(|config| Instance::new("ci_1", "shop", "http", config).unwrap());
-        Credentials::resolve(&verify, instance.as_ref(), Timestamp::from_millis(0))
+        Credentials::resolve(&verify, instance.as_ref(), b"", Timestamp::from_millis(0))
     }
 
     #[test]
@@ -99,7 +110,8 @@ mod tests {
                 r#"{"base_url":"https://shop.example"}"#,
             )
             .unwrap();
-            let held = Credentials::resolve(&verify, Some(&instance), Timestamp::from_millis(0));
+            let held =
+                Credentials::resolve(&verify, Some(&instance), b"", Timestamp::from_millis(0));
             assert_eq!(held.secrets().err(), Some(Refusal::Unconfigured), "{text}");
         }
     }

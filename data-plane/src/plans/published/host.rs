@@ -1,6 +1,6 @@
 //! Finds the environment of a request by the host that it names.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use kanat_auth::Sealer;
@@ -9,7 +9,7 @@ use kanat_net::Authority;
 use kanat_proto::plan::v1::EnvironmentSettings;
 use url::Url;
 
-/// Settings of an environment: the hosts of requests to it, and its sealing key.
+/// Settings of an environment: the hosts of requests to it, its sealing key, and its variables.
 #[derive(Debug, Clone)]
 pub(crate) struct Host {
     /// Address of the environment's APIs, without a slash at the end; `None` when it has none.
@@ -23,6 +23,8 @@ pub(crate) struct Host {
     /// Sealer of content that nobody may read in the message log; `None` from a control plane of a
     /// former build.
     pub sealer: Option<Arc<Sealer>>,
+    /// Variables that expressions read, a JSON object of texts.
+    pub variables: Box<[u8]>,
 }
 
 impl Host {
@@ -36,8 +38,15 @@ impl Host {
             is_default,
             public_host,
             sealing_key,
+            variables,
             ..
         } = settings;
+        let variables: BTreeMap<_, _> = variables
+            .into_iter()
+            .map(|variable| (variable.name, variable.value))
+            .collect();
+        let variables = serde_json::to_vec(&variables).map_err(|error| error.to_string())?;
+        let variables = variables.into_boxed_slice();
         let sealer = match sealing_key.as_slice() {
             [] => None,
             key => {
@@ -59,6 +68,7 @@ impl Host {
                 is_default,
                 public_host,
                 sealer,
+                variables,
             });
         }
         let url = Url::parse(&base_url)
@@ -75,6 +85,7 @@ impl Host {
             is_default,
             public_host,
             sealer,
+            variables,
         })
     }
 }

@@ -134,6 +134,7 @@ async fn a_response_mapping_sets_body_status_and_headers() {
             name: "Location".into(),
             text: "/x/{{ source.id }}".into(),
         }],
+        variables: Vec::new(),
     });
     node.control.api(&api).await;
     let answer = node
@@ -155,8 +156,8 @@ async fn a_response_mapping_sets_body_status_and_headers() {
     }];
     api.versions[0].response_mapping = Some(ResponseMapping {
         body: Some(html),
-        status: String::new(),
         headers,
+        ..ResponseMapping::default()
     });
     node.control.api(&api).await;
     let answer = node.ask("POST", "/mapped", &[JSON], r#"{"id":7}"#).await;

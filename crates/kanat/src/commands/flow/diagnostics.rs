@@ -132,6 +132,14 @@ impl Names for AnyNames {
     fn adapter_names(&self) -> Vec<String> {
         Vec::new()
     }
+
+    fn variable(&self, _: &str) -> bool {
+        true
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// The faults at `path` of an answer of the API.
@@ -199,6 +207,14 @@ mod tests {
         }
 
         fn adapter_names(&self) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn variable(&self, _: &str) -> bool {
+            false
+        }
+
+        fn variable_names(&self) -> Vec<String> {
             Vec::new()
         }
     }

@@ -55,7 +55,7 @@ impl Case {
 
     fn check(&self) -> Result<Verification, Refusal> {
         let now = Timestamp::from_millis(self.now);
-        let credentials = Credentials::resolve(&self.verify, None, now);
+        let credentials = Credentials::resolve(&self.verify, None, b"", now);
         let inbound = Inbound {
             headers: &self.headers,
             query: self.query,
@@ -351,7 +351,7 @@ fn meta_signs_posts_and_has_its_challenge_answered() {
         verify_token: "let me in".to_owned(),
         ..Verify::default()
     };
-    let credentials = Credentials::resolve(&verify, None, Timestamp::from_millis(0));
+    let credentials = Credentials::resolve(&verify, None, b"", Timestamp::from_millis(0));
     let asks = |token: &str| {
         format!("hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token={token}")
     };
