@@ -45,6 +45,7 @@ use kanat_store::{Db, Store, done_call};
 use tokio::sync::Notify;
 
 use crate::PublicUrl;
+use crate::jobs::leftovers::Retention;
 use crate::push::Hub;
 use crate::tasks::Tasks;
 pub(crate) use call::resource;
@@ -71,6 +72,7 @@ pub struct App {
     /// Processes that run adapters in tests.
     pub adapters: kanat_script::Pool,
     pub denials: Arc<audit::Denials>,
+    pub retention: Retention,
 }
 
 /// Caller of a use-case and the environment of the call. The account comes from the credential and

@@ -132,12 +132,13 @@ impl ControlPlane {
             api_url,
             adapters,
             denials: Arc::default(),
+            retention: options.retention,
         });
         let plans = PlanStreams::new(&app.hub).into_server();
         let nodes = options.nodes.map(|access| RemotePlans::new(access, plans));
         let service = PublicService::new(&app, nodes, Cors::new(options.allowed_origins)).await?;
         let tasks = &app.tasks;
-        tasks.run_until_stopped(leftovers::run(Arc::clone(&app), options.retention));
+        tasks.run_until_stopped(leftovers::run(Arc::clone(&app)));
         tasks.run_until_stopped(secrets_of_flows::look(Arc::clone(&app)));
         tasks.run_until_stopped(audit::run(Arc::clone(&app)));
         tasks.run_until_stopped(batch_jobs::run(Arc::clone(&app)));

@@ -3,6 +3,7 @@
 
 mod delete;
 mod protected;
+mod retention;
 mod variables;
 
 use kanat_tests::split::Split;

@@ -98,6 +98,7 @@ async fn make(db: &mut Db, owner: &key::NewKey) -> Result<(), kanat_store::Error
             is_protected: false,
             promoters: Promoters::Editor,
             variables: BTreeMap::new(),
+            retention_days: None,
             revision: 1,
             created_at: now,
             updated_at: now,

@@ -3,6 +3,7 @@
 mod variables;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use kanat_auth::Sealer;
 use kanat_model::environment::Promoters;
@@ -14,15 +15,17 @@ use kanat_net::Authority;
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1 as plan;
 use kanat_store::environment::{self, Environment};
-use kanat_store::{Db, Store, meta};
+use kanat_store::{Db, Store, flow, meta};
 use prost::Message;
 use url::Url;
 
 use crate::app::faults::both;
 use crate::app::{
-    App, Call, Change, ChangeResult, ResourceRevision, audit, beyond_binding, change, kept_key,
-    name,
+    App, Call, Change, ChangeResult, FieldUpdate, ResourceRevision, audit, beyond_binding, change,
+    kept_key, name,
 };
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl ResourceRevision for Environment {
     fn revision(&self) -> u64 {
@@ -41,6 +44,7 @@ pub struct Fields {
     pub promoters: Option<String>,
     /// All variables, a JSON object of texts.
     pub variables: Option<String>,
+    pub retention_days: FieldUpdate<u32>,
 }
 
 /// Makes an environment.
@@ -57,11 +61,12 @@ pub async fn create(call: &Call, fields: Fields) -> Result<ChangeResult<Environm
         is_protected: false,
         promoters: Promoters::Editor,
         variables: BTreeMap::new(),
+        retention_days: None,
         revision: 1,
         created_at: now,
         updated_at: now,
     };
-    set(&mut made, fields)?;
+    set(&call.app, &mut made, fields)?;
     let mut change = Change::begin(&call.app, &made.id).await?;
     refuse_hosts_of_others(&mut change, &made).await?;
     environment::insert(&mut change, &made).await?;
@@ -99,7 +104,7 @@ pub async fn update(
     }
     call.if_match.check(before.revision)?;
     let mut after = before.clone();
-    set(&mut after, fields)?;
+    set(&call.app, &mut after, fields)?;
     if after != before {
         variables::refuse_removals(&mut change, &before, &after).await?;
         if after.base_url != before.base_url {
@@ -140,12 +145,14 @@ pub async fn delete(call: &Call, id_or_name: &str) -> Result<()> {
         return Err(Error::precondition(message));
     }
     environment::delete(&mut tx, &found.id, Timestamp::now()).await?;
+    // Nothing that it sealed is run again.
+    meta::remove(&mut tx, &sealing_context(&found.id)).await?;
     audit::deleted(call, &mut tx, &found).await?;
     Ok(tx.commit().await?)
 }
 
 /// Checks the fields that are given, and sets them.
-fn set(environment: &mut Environment, fields: Fields) -> Result<()> {
+fn set(app: &App, environment: &mut Environment, fields: Fields) -> Result<()> {
     let name = fields.name.map(|name| check_name(&name)).transpose();
     let base_url = fields.base_url.map(|text| check_base_url(&text));
     let (name, base_url) = both(name, base_url.transpose())?;
@@ -167,6 +174,12 @@ fn set(environment: &mut Environment, fields: Fields) -> Result<()> {
     if let Some(variables) = fields.variables {
         environment.variables = variables::check(&variables)?;
     }
+    if let FieldUpdate::Set(days) = fields.retention_days
+        && environment.retention_days != Some(days)
+    {
+        check_retention(days, app.retention.messages)?;
+    }
+    fields.retention_days.apply(&mut environment.retention_days);
     Ok(())
 }
 
@@ -331,6 +344,41 @@ fn check_name(name: &str) -> Result<String> {
         ));
     }
     Ok(name)
+}
+
+/// Refuses days for which an environment cannot keep its messages. The service drops them after
+/// `longest`, if ever.
+fn check_retention(days: u32, longest: Option<Duration>) -> Result<()> {
+    let wrong = |problem: String| Err(Error::field("retentionDays", problem));
+    if days == 0 {
+        return wrong("must be at least 1".to_owned());
+    }
+    match longest {
+        Some(longest) if DAY * days > longest => {
+            let longest = longest.as_secs() / DAY.as_secs();
+            wrong(format!(
+                "is more than the {longest} days that this service keeps messages \
+                 (--retention-days)"
+            ))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Drops the ended messages of environments that keep them for a shorter time than the service, and
+/// returns their number.
+pub async fn drop_old_messages(app: &App, now: Timestamp) -> Result<u64> {
+    let environments = environment::all(&mut *app.store.read().await?).await?;
+    let mut dropped = 0;
+    for environment in environments {
+        let keep = environment.retention_days.map(|days| DAY * days);
+        let longest = app.retention.messages;
+        if let Some(keep) = keep.filter(|keep| longest.is_none_or(|longest| *keep < longest)) {
+            let flows = flow::ids(&mut *app.store.read().await?, &environment.id).await?;
+            dropped += app.log.retain_flows(&flows, now.before(keep)).await?;
+        }
+    }
+    Ok(dropped)
 }
 
 /// Scheme, host and port, as requests are compared with them; none of an empty text.

@@ -40,6 +40,7 @@ pub fn over(store: Store, log: Arc<dyn MessageLog>) -> App {
         api_url: crate::PublicUrl::default(),
         adapters: kanat_script::Pool::new(kanat_script::Options::default()),
         denials: Arc::default(),
+        retention: Default::default(),
     }
 }
 

@@ -31,12 +31,15 @@ pub fn texts<const N: usize>(
     texts: [(&str, &mut Option<String>); N],
 ) -> Result<()> {
     check(names, &texts.each_ref().map(|(name, _)| *name))?;
-    for (name, text) in texts {
-        if text.is_none() && is_cleared(names, name) {
-            *text = Some(String::new());
-        }
+    for (name, value) in texts {
+        *value = text(value.take(), names, name);
     }
     Ok(())
+}
+
+/// Returns the change that an update makes of a text: an empty one takes away what is there.
+pub fn text(given: Option<String>, clear: &[String], name: &str) -> Option<String> {
+    given.or_else(|| is_cleared(clear, name).then(String::new))
 }
 
 /// Returns the change that an update makes of a number.

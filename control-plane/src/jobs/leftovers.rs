@@ -12,7 +12,7 @@ use kanat_store::{Store, node};
 
 use super::periodic;
 use crate::app::audit::chain;
-use crate::app::{App, batch_job, consumer_key, flow};
+use crate::app::{App, batch_job, consumer_key, environment, flow};
 use crate::push::nodes::LISTED;
 
 const PERIOD: Duration = Duration::from_secs(60 * 60);
@@ -26,15 +26,13 @@ pub struct Retention {
 }
 
 /// Runs for ever. A failure waits for the next hour.
-pub async fn run(app: Arc<App>, retention: Retention) {
-    periodic::run(&app.store, "leftovers", PERIOD, || {
-        drop_all(&app, retention)
-    })
-    .await;
+pub async fn run(app: Arc<App>) {
+    periodic::run(&app.store, "leftovers", PERIOD, || drop_all(&app)).await;
 }
 
-async fn drop_all(app: &App, retention: Retention) {
+async fn drop_all(app: &App) {
     let now = Timestamp::now();
+    let retention = app.retention;
     if let Some(keep) = retention.batch_jobs {
         log(
             "finished batch jobs",
@@ -66,8 +64,15 @@ async fn drop_all(app: &App, retention: Retention) {
     if let Err(error) = chain::log_heads(app).await {
         tracing::warn!(%error, "the head of the audit log cannot be read");
     }
-    if let Some(keep) = retention.messages {
-        log("old messages", app.log.retain(now.before(keep)).await);
+    let of_environments = environment::drop_old_messages(app, now).await;
+    let has_dropped = !matches!(of_environments, Ok(0));
+    log("old messages of environments", of_environments);
+    // Without a time of its own the service drops no message, and gives back the room of dropped
+    // ones.
+    let room = has_dropped.then_some(Timestamp::from_millis(0));
+    let older_than = retention.messages.map(|keep| now.before(keep)).or(room);
+    if let Some(older_than) = older_than {
+        log("old messages", app.log.retain(older_than).await);
     }
 }
 

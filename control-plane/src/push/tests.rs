@@ -544,6 +544,7 @@ async fn an_environment_that_comes_reaches_connected_nodes_and_one_that_they_did
         is_protected: false,
         promoters: Promoters::Editor,
         variables: BTreeMap::new(),
+        retention_days: None,
         revision: 1,
         created_at: Timestamp::now(),
         updated_at: Timestamp::now(),

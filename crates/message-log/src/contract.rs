@@ -115,6 +115,7 @@ macro_rules! message_log_contract {
             counts_what_waits_of_a_paused_flow_as_held
             shows_nothing_to_another_tenant
             drops_old_finished_messages_only
+            drops_old_finished_messages_of_some_flows
             never_gives_an_event_id_twice
             keeps_plans_as_long_as_something_needs_them
             adds_plans_that_it_lacks_and_replaces_none

@@ -111,6 +111,14 @@ pub struct Cursor {
     pub seq: i64,
 }
 
+impl Cursor {
+    /// Position before every message, in the order of arrival.
+    pub(crate) const FIRST: Self = Self {
+        received_at: Timestamp::from_millis(i64::MIN),
+        seq: i64::MIN,
+    };
+}
+
 /// A page of a list, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct MessagePage {

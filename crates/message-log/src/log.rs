@@ -40,6 +40,10 @@ pub trait MessageLog:
     /// messages. Unfinished messages stay, however old.
     async fn retain(&self, older_than: Timestamp) -> Result<u64>;
 
+    /// Drops messages of these flows that were received before `older_than` and are finished.
+    /// Returns the number of dropped messages. Their space is given back by [`Self::retain`].
+    async fn retain_flows(&self, flows: &[FlowId], older_than: Timestamp) -> Result<u64>;
+
     /// Returns whether the log has no message.
     async fn is_empty(&self) -> Result<bool>;
 

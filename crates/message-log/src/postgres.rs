@@ -410,6 +410,15 @@ impl MessageLog for PostgresLog {
             .map_err(outward)
     }
 
+    async fn retain_flows(&self, flows: &[FlowId], older_than: Timestamp) -> Result<u64> {
+        let workers = self.workers.current();
+        let retained = retain::retain_flows(&workers, flows, older_than);
+        timeout(RETAIN_TIMEOUT, retained)
+            .await
+            .unwrap_or_else(|_| Err(silent()))
+            .map_err(outward)
+    }
+
     async fn is_empty(&self) -> Result<bool> {
         self.ask(crate::message::read::is_empty(&self.readers.current()))
             .await

@@ -12,8 +12,8 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::trace;
 use crate::{
-    Backlog, ClaimedMessage, Content, Event, EventPage, Lease, Message, PollCycleEnd, PollStanding,
-    SeenRecord, Step, TraceRecord, Waiting,
+    Backlog, ClaimedMessage, Content, Cursor, Event, EventPage, Lease, Message, PollCycleEnd,
+    PollStanding, SeenRecord, Step, TraceRecord, Waiting,
 };
 
 type Result<T> = std::result::Result<T, sqlx::Error>;
@@ -188,6 +188,14 @@ pub(crate) fn event(row: &impl Columns) -> Result<Event> {
 /// Returns the size of the bodies of a message.
 pub(crate) fn size(row: &impl Columns) -> Result<u64> {
     row.unsigned("bytes")
+}
+
+/// Returns the position of a message in the order of arrival.
+pub(crate) fn cursor(row: &impl Columns) -> Result<Cursor> {
+    Ok(Cursor {
+        received_at: row.instant("received_at")?,
+        seq: row.number("seq")?,
+    })
 }
 
 /// Returns the sequence number of an event and the size of its bodies.

@@ -332,6 +332,11 @@ impl MessageLog for SqliteLog {
         retain::retain(&self.reader, &self.queue, older_than).await
     }
 
+    async fn retain_flows(&self, flows: &[FlowId], older_than: Timestamp) -> Result<u64> {
+        let reader = self.tables().await?;
+        retain::retain_flows(reader, &self.queue, flows, older_than).await
+    }
+
     async fn is_empty(&self) -> Result<bool> {
         Ok(crate::message::read::is_empty(self.tables().await?).await?)
     }

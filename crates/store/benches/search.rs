@@ -120,6 +120,7 @@ async fn fill(store: &Store, flows: usize) -> EnvironmentId {
         is_protected: false,
         promoters: Promoters::Editor,
         variables: BTreeMap::new(),
+        retention_days: None,
         revision: 1,
         created_at: NOW,
         updated_at: NOW,

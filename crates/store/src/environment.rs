@@ -28,6 +28,8 @@ pub struct Environment {
     pub promoters: Promoters,
     /// Texts by name that expressions read.
     pub variables: BTreeMap<String, String>,
+    /// Days that ended messages are kept; `None` for those of the service.
+    pub retention_days: Option<u32>,
     /// Grows with every change of the row.
     pub revision: u64,
     pub created_at: Timestamp,
@@ -37,7 +39,7 @@ pub struct Environment {
 record! {
     Environment in "environment" {
         id, account_id, name, is_default, generation, base_url, is_protected, promoters,
-        variables, revision, created_at, updated_at
+        variables, retention_days, revision, created_at, updated_at
     }
 }
 
@@ -100,8 +102,8 @@ lists! {
 const UPDATE: &str = sql!(
     Environment,
     "UPDATE environment SET name = {name}, base_url = {base_url}, is_protected = {is_protected}, \
-     promoters = {promoters}, variables = {variables}, revision = revision + 1, updated_at = \
-     {updated_at} WHERE id = {id} AND deleted_at IS NULL"
+     promoters = {promoters}, variables = {variables}, retention_days = {retention_days}, \
+     revision = revision + 1, updated_at = {updated_at} WHERE id = {id} AND deleted_at IS NULL"
 );
 
 /// Writes what may change, as the next revision. Errors when another environment of the account

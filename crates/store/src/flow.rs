@@ -94,6 +94,10 @@ statements! {
         "SELECT id FROM flow WHERE environment_id = $1 AND status = 'paused' AND deleted_at IS \
          NULL ORDER BY id";
 
+    /// Reads the ids of the environment's flows, with those of deleted ones.
+    fn ids(environment: &EnvironmentId) -> Vec<FlowId> =
+        "SELECT id FROM flow WHERE environment_id = $1 ORDER BY id";
+
     /// Deletes a flow; returns whether it existed.
     fn delete(environment: &EnvironmentId, id: &FlowId, at: Timestamp) -> bool =
         "UPDATE flow SET deleted_at = $3, revision = revision + 1 WHERE environment_id = $1 AND \

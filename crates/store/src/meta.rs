@@ -19,6 +19,12 @@ pub async fn set(db: &mut Db, name: &str, value: &str) -> Result<()> {
     db.run(SET, &[&name, &value]).await
 }
 
+const REMOVE: &str = "DELETE FROM meta WHERE name = $1";
+
+pub async fn remove(db: &mut Db, name: &str) -> Result<()> {
+    db.run(REMOVE, &[&name]).await
+}
+
 const LOCK: &str = "UPDATE meta SET value = value WHERE name = $1";
 
 /// Makes other first starts wait for the end of this transaction.

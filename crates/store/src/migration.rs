@@ -33,6 +33,7 @@ const MIGRATIONS: &[&str] = texts![
     "0019_version_maker",
     "0020_protected_environment",
     "0021_environment_variables",
+    "0022_environment_retention",
 ];
 
 /// The schema from which on words of resources are in an index.

@@ -105,6 +105,7 @@ impl TestStore {
             is_protected: false,
             promoters: Promoters::Editor,
             variables: BTreeMap::new(),
+            retention_days: None,
             revision: 1,
             created_at: NOW,
             updated_at: NOW,

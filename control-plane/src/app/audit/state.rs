@@ -91,7 +91,7 @@ impl Audited for Environment {
             "id": self.id, "name": self.name, "isDefault": self.is_default,
             "baseUrl": self.base_url, "protected": self.is_protected,
             "promoters": self.promoters.as_str(), "variables": self.variables,
-            "createdAt": text(self.created_at),
+            "retentionDays": self.retention_days, "createdAt": text(self.created_at),
         }))
     }
 }

@@ -11,7 +11,7 @@ use crate::grpc::clear;
 
 pub fn environment(environment: Environment) -> wire::Environment {
     carry!(
-        wire::Environment, environment { name, is_default, base_url }
+        wire::Environment, environment { name, is_default, base_url, retention_days }
         text { id, created_at, updated_at }
         word { promoters }
         with {
@@ -29,16 +29,20 @@ pub fn new(request: wire::CreateEnvironmentRequest) -> Fields {
             name: Some(request.name),
             is_protected: request.protected,
             variables: request.variables.map(|json| json.text),
+            retention_days: clear::number(request.retention_days, &[], "retention_days"),
         }
     )
 }
 
 /// The id or name of the environment, and what changes.
-pub fn update(mut request: wire::UpdateEnvironmentRequest) -> Result<(String, Fields), Error> {
-    clear::texts(&request.clear, [("base_url", &mut request.base_url)])?;
+pub fn update(request: wire::UpdateEnvironmentRequest) -> Result<(String, Fields), Error> {
+    let clear = &request.clear;
+    clear::check(clear, &["base_url", "retention_days"])?;
     let fields = carry!(
-        Fields, request { name, base_url, promoters }
+        Fields, request { name, promoters }
         with {
+            base_url: clear::text(request.base_url, clear, "base_url"),
+            retention_days: clear::number(request.retention_days, clear, "retention_days"),
             is_protected: request.protected,
             variables: request.variables.map(|json| json.text),
         }

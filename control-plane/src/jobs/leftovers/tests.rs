@@ -2,16 +2,22 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use kanat_auth::Role;
-use kanat_message_log::{PollClaim, SeenRecord};
+use kanat_message_log::{
+    AppendOutcome, NewMessage, Outcome, Placement, PollClaim, SeenRecord, Settlement, Tenant,
+};
 use kanat_model::batch_job::Status;
-use kanat_model::id::{BatchJobId, BootId, EnvironmentId, NodeId, PublishedApiId};
+use kanat_model::id::{
+    BatchJobId, BootId, EnvironmentId, FlowId, MessageId, NodeId, PublishedApiId,
+};
+use kanat_model::message::Trigger;
 use kanat_model::published_api::{Auth, Method, OnTimeout, Validation};
 use kanat_plan_stream::Kind;
 use kanat_store::batch_job::{self, BatchJob, record, upload};
 use kanat_store::flow::Flow;
 use kanat_store::published_api::{self, PublishedApi};
-use kanat_store::{consumer_key as stored, flow, published};
+use kanat_store::{consumer_key as stored, environment, flow, published};
 
 use super::*;
 use crate::app::{Call, testing};
@@ -77,7 +83,7 @@ async fn exists(app: &App, environment: &EnvironmentId, id: &BatchJobId) -> bool
 #[tokio::test]
 async fn what_is_old_or_of_nobody_goes_and_the_rest_stays() {
     let folder = tempfile::tempdir().unwrap();
-    let app = testing::in_folder(folder.path()).await;
+    let mut app = testing::in_folder(folder.path()).await;
     let now = Timestamp::now();
     let kept = testing::flow(&app, "kept").await;
     let gone = testing::flow(&app, "gone").await;
@@ -108,16 +114,13 @@ async fn what_is_old_or_of_nobody_goes_and_the_rest_stays() {
         .unwrap();
     tx.commit().await.unwrap();
 
-    drop_all(&app, Retention::default()).await;
+    drop_all(&app).await;
     assert!(
         exists(&app, &kept.environment_id, &old).await,
         "jobs are kept for ever"
     );
-    let retention = Retention {
-        batch_jobs: Some(DAY * 7),
-        ..Retention::default()
-    };
-    drop_all(&app, retention).await;
+    app.retention.batch_jobs = Some(DAY * 7);
+    drop_all(&app).await;
     assert!(!exists(&app, &kept.environment_id, &old).await);
     assert!(exists(&app, &kept.environment_id, &recent).await);
     assert!(!(has_records(&app, &silent).await));
@@ -129,6 +132,96 @@ async fn what_is_old_or_of_nobody_goes_and_the_rest_stays() {
     let ids = ["1".to_owned()];
     assert_eq!(app.log.seen_records(&gone.id, &ids).await.unwrap(), []);
     assert_eq!(app.log.seen_records(&kept.id, &ids).await.unwrap().len(), 1);
+    app.log.close().await;
+}
+
+/// Puts a message into the log that was received and delivered at an instant.
+async fn a_message(app: &App, flow: &FlowId, at: Timestamp) -> MessageId {
+    let boot = BootId::generate();
+    let id = MessageId::generate();
+    let lease = app.log.open_lease(&boot, &NodeId::generate(), DAY).await;
+    lease.unwrap();
+    let message = NewMessage {
+        id: id.clone(),
+        account_id: "acc_1".into(),
+        environment_id: "env_1".into(),
+        flow_id: flow.clone(),
+        flow_name: "orders".to_owned(),
+        flow_version: 1,
+        trigger: Trigger::Webhook,
+        raw_body: Bytes::from_static(b"{}"),
+        payload: None,
+        request: Bytes::from_static(b"{}"),
+        received_at: at,
+        ordering_key: None,
+        dedupe: Vec::new(),
+        replay_of: None,
+        batch_id: None,
+        max_attempts: 1,
+        traceparent: None,
+        place: Placement::Leased(boot),
+    };
+    let AppendOutcome::Leased(lease) = app.log.append(message).await.unwrap() else {
+        panic!("it is leased")
+    };
+    let settlement = Settlement {
+        lease,
+        at,
+        attempt: 1,
+        outcome: Outcome::Delivered,
+        output: None,
+        failure: None,
+        trace: Vec::new(),
+    };
+    app.log.settle(&settlement).await.unwrap();
+    id
+}
+
+/// Returns which of these messages the log has.
+async fn left(app: &App, messages: &[&MessageId]) -> Vec<bool> {
+    let tenant = Tenant {
+        account_id: "acc_1".into(),
+        environment_id: "env_1".into(),
+    };
+    let mut left = Vec::new();
+    for id in messages {
+        left.push(app.log.get(&tenant, id).await.unwrap().is_some());
+    }
+    left
+}
+
+#[tokio::test]
+async fn an_environment_keeps_its_messages_for_a_time_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut app = testing::in_folder(folder.path()).await;
+    let now = Timestamp::now();
+    let orders = testing::flow(&app, "orders").await;
+    let gone = testing::flow(&app, "gone").await;
+    let old = a_message(&app, &orders.id, now.before(DAY * 8)).await;
+    let of_gone = a_message(&app, &gone.id, now.before(DAY * 8)).await;
+    let recent = a_message(&app, &orders.id, now.before(DAY * 6)).await;
+    let elsewhere = a_message(&app, &FlowId::generate(), now.before(DAY * 8)).await;
+    let all = [&old, &of_gone, &recent, &elsewhere];
+    let mut tx = app.store.begin().await.unwrap();
+    flow::delete(&mut tx, &gone.environment_id, &gone.id, now)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    drop_all(&app).await;
+    assert_eq!(left(&app, &all).await, [true, true, true, true]);
+
+    let mut tx = app.store.begin().await.unwrap();
+    let mut here = environment::all(&mut tx).await.unwrap().swap_remove(0);
+    here.retention_days = Some(7);
+    environment::update(&mut tx, &mut here).await.unwrap();
+    tx.commit().await.unwrap();
+    drop_all(&app).await;
+    assert_eq!(left(&app, &all).await, [false, false, true, true]);
+
+    // The service may have been started with fewer days since.
+    app.retention.messages = Some(DAY * 5);
+    drop_all(&app).await;
+    assert_eq!(left(&app, &all).await, [false, false, false, false]);
     app.log.close().await;
 }
 

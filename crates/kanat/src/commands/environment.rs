@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::confirm::Consent;
 use super::hint::quoted;
@@ -59,6 +59,10 @@ pub struct Settings {
     /// Lowest role that may promote flows into it: `editor` or `admin`.
     #[arg(long, value_name = "ROLE")]
     promoters: Option<String>,
+    /// Days that ended messages are kept, at most those of the service; 0 takes what the service
+    /// has.
+    #[arg(long, value_name = "DAYS")]
+    retention_days: Option<u32>,
     /// A text that flows read as `env.NAME`; others stay as they are.
     #[arg(long = "variable", value_name = "NAME=VALUE", value_parser = variable)]
     variables: Vec<(String, String)>,
@@ -69,19 +73,25 @@ pub struct Settings {
 
 const COLUMNS: &str = "NAME:name,DEFAULT:isDefault,PROTECTED:protected,BASE URL:baseUrl,ID:id";
 const FIELDS: &str = "Name:name,Default:isDefault,Protected:protected,Promoters:promoters,\
-                      Base URL:baseUrl,Id:id,Created:createdAt,Updated:updatedAt";
+                      Base URL:baseUrl,Retention days:retentionDays,Id:id,\
+                      Created:createdAt,Updated:updatedAt";
 
 impl Settings {
     /// Returns the body of a request with these settings and a name. `former` has the variables
     /// that the environment has.
     fn with_name(self, name: Option<String>, mut former: BTreeMap<String, String>) -> Json {
         let changes_variables = self.names_variables();
+        let retention_days = self.retention_days.map(|days| match days {
+            0 => Json::from(Value::Null),
+            days => Json::from(json!(days)),
+        });
         former.extend(self.variables);
         former.retain(|name, _| !self.removed.contains(name));
         Json::given(json!({
             "name": name, "baseUrl": self.base_url, "protected": self.protected,
             "promoters": self.promoters, "variables": changes_variables.then_some(former),
         }))
+        .with([("retentionDays", retention_days)])
     }
 
     fn names_variables(&self) -> bool {

@@ -373,6 +373,23 @@ fn keys_environments_and_nodes_are_managed() {
     assert!(shown.contains("Protected:"), "{shown}");
     assert!(shown.contains("true"), "{shown}");
     service.run(&["env", "update", "canary", "--protected=false"]);
+    let set = ["--variable", "REGION=eu-1", "--variable", "SHOP=a=b"];
+    service.run(
+        &[
+            &["env", "update", "canary", "--retention-days", "7"],
+            &set[..],
+        ]
+        .concat(),
+    );
+    let shown = service.run(&["env", "show", "canary"]);
+    for part in ["REGION=eu-1", "SHOP=a=b", "Retention days:"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let removed = ["--remove-variable", "REGION", "--retention-days", "0"];
+    service.run(&[&["env", "update", "canary"], &removed[..]].concat());
+    let shown = service.run(&["env", "show", "canary"]);
+    assert!(shown.contains("SHOP=a=b"), "{shown}");
+    assert!(!shown.contains("REGION"), "{shown}");
     service.run(&["env", "create", "short-lived"]);
     service.run(&["env", "delete", "short-lived", "--yes"]);
     service.fail(&["env", "show", "short-lived"]);

@@ -90,6 +90,41 @@ pub async fn drops_old_finished_messages_only(harness: &dyn Harness) {
     subject.close().await;
 }
 
+pub async fn drops_old_finished_messages_of_some_flows(harness: &dyn Harness) {
+    let flows = [FlowId::generate(), FlowId::generate(), FlowId::generate()];
+    let [one, two, other] = &flows;
+    let subject = Subject::open(harness).await;
+    for _ in 0..3 {
+        finished_long_ago(&subject, one, Outcome::Delivered).await;
+    }
+    let dead = finished_long_ago(&subject, two, Outcome::DeadLetter).await;
+    let of_other = finished_long_ago(&subject, other, Outcome::Delivered).await;
+    let unfinished = NewMessage {
+        received_at: Timestamp::now().before(Duration::from_secs(1_000)),
+        ..message(one)
+    };
+    let unfinished_id = unfinished.id.clone();
+    subject.lease(unfinished).await;
+    let new = subject.lease(message(two)).await;
+    subject.deliver(&new).await;
+
+    let retain = async |seconds| {
+        let older_than = Timestamp::now().before(Duration::from_secs(seconds));
+        let flows = [one.clone(), two.clone(), FlowId::generate()];
+        let dropped = subject.log.retain_flows(&flows, older_than).await;
+        dropped.expect("it is taken")
+    };
+    assert_eq!(retain(2_000).await, 0);
+    assert_eq!(retain(500).await, 4);
+    assert_eq!(retain(500).await, 0);
+    let kept = async |flow: &FlowId| subject.ids(&Filter::flow(tenant(), flow.clone())).await;
+    assert_eq!(kept(one).await, [unfinished_id]);
+    assert_eq!(kept(two).await, [new.message_id]);
+    assert_eq!(kept(other).await, [of_other]);
+    assert!(subject.trace(&dead).await.is_empty());
+    subject.close().await;
+}
+
 pub async fn never_gives_an_event_id_twice(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;

@@ -6,13 +6,16 @@
 use std::time::Duration;
 
 use kanat_model::Timestamp;
+use kanat_model::id::FlowId;
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection, PgPool, Row};
 
 use super::day::{self, Day, TABLES};
 use super::failure::Kind;
 use super::options::LockSpace;
+use super::text::text;
 use super::{lease, plan, quota, sequence};
+use crate::{Cursor, row};
 
 /// Messages looked at in one transaction.
 const STRETCH: i64 = 500;
@@ -31,11 +34,23 @@ SELECT min(s.received_at), max(s.seq) FROM (
     SELECT m.seq, m.received_at FROM messages AS m WHERE m.seq > $1 AND m.seq < $2 ORDER BY m.seq
         LIMIT $3) AS s";
 
-pub(super) const DROP_MESSAGES: &str = "
+/// Messages of a flow after a place in their order of arrival, which has a tie broken by `seq`.
+pub(super) const NEXT_OF_FLOW: &str = "
+SELECT m.seq, m.received_at FROM messages AS m
+WHERE m.flow_id = $1 AND (m.received_at, m.seq) > ($2, $3) AND m.received_at < $4
+ORDER BY m.received_at, m.seq LIMIT $5";
+
+/// Returns the statement that drops finished messages between two sequence numbers, by one more
+/// condition.
+macro_rules! drop_messages {
+    ($condition:literal) => {
+        concat!(
+            "
 WITH old AS (
     SELECT m.seq FROM messages AS m
-    WHERE m.seq BETWEEN $1 AND $2 AND m.received_at < $3 AND m.completed_at < $3 ORDER BY m.seq FOR
-        UPDATE
+    WHERE m.seq BETWEEN $1 AND $2 AND m.received_at < $3 AND m.completed_at < $3",
+            $condition,
+            " ORDER BY m.seq FOR UPDATE
 ), dropped_steps AS (
     DELETE FROM steps WHERE message = ANY(ARRAY(SELECT seq FROM old)) AND message BETWEEN $1 AND $2
 ), dropped_transitions AS (
@@ -44,7 +59,13 @@ WITH old AS (
 ), dropped_bodies AS (
     DELETE FROM bodies WHERE seq = ANY(ARRAY(SELECT seq FROM old)) AND seq BETWEEN $1 AND $2
 )
-DELETE FROM messages WHERE seq = ANY(ARRAY(SELECT seq FROM old)) AND seq BETWEEN $1 AND $2";
+DELETE FROM messages WHERE seq = ANY(ARRAY(SELECT seq FROM old)) AND seq BETWEEN $1 AND $2"
+        )
+    };
+}
+
+pub(super) const DROP_MESSAGES: &str = drop_messages!("");
+pub(super) const DROP_LISTED: &str = drop_messages!(" AND m.seq = ANY($4)");
 
 pub(super) const DROP_KEYS: &str = "
 DELETE FROM dedupe AS d USING (
@@ -74,6 +95,52 @@ pub(super) async fn retain(
     quota::forget(workers, begun).await?;
     lease::drop_gone(workers).await?;
     Ok(dropped)
+}
+
+/// Drops messages of these flows that were received and finished before an instant, whatever their
+/// days are; says how many. The room of a day is given back when the day is dropped.
+pub(super) async fn retain_flows(
+    workers: &PgPool,
+    flows: &[FlowId],
+    older_than: Timestamp,
+) -> sqlx::Result<u64> {
+    let mut conn = workers.acquire().await?;
+    let mut dropped = 0;
+    for flow in flows {
+        let mut after = Cursor::FIRST;
+        loop {
+            let stretch = next_of_flow(&mut conn, flow, after, older_than).await?;
+            let Some(last) = stretch.last() else {
+                break;
+            };
+            after = *last;
+            let numbers: Vec<i64> = stretch.iter().map(|cursor| cursor.seq).collect();
+            let query = sqlx::query(DROP_LISTED)
+                .bind(numbers.iter().min())
+                .bind(numbers.iter().max())
+                .bind(older_than.as_millis())
+                .bind(&numbers);
+            dropped += query.execute(&mut *conn).await?.rows_affected();
+        }
+    }
+    Ok(dropped)
+}
+
+async fn next_of_flow(
+    conn: &mut PgConnection,
+    flow: &FlowId,
+    after: Cursor,
+    older_than: Timestamp,
+) -> sqlx::Result<Vec<Cursor>> {
+    let rows = sqlx::query(NEXT_OF_FLOW)
+        .bind(text(flow.as_str()))
+        .bind(after.received_at.as_millis())
+        .bind(after.seq)
+        .bind(older_than.as_millis())
+        .bind(STRETCH)
+        .fetch_all(conn)
+        .await?;
+    row::all(&rows, row::cursor)
 }
 
 async fn drop_days(workers: &PgPool, space: LockSpace, older_than: Timestamp) -> sqlx::Result<u64> {

@@ -2,14 +2,15 @@
 //! between.
 
 use kanat_model::Timestamp;
-use rusqlite::params;
+use kanat_model::id::FlowId;
+use rusqlite::{Params, params};
 use sqlx::{Row, SqlitePool};
 
 use super::operation::{Effect, Task, Work};
 use super::queue::Queue;
 use super::transaction::Transaction;
 use super::{plan, quota};
-use crate::Result;
+use crate::{Cursor, Result, row};
 
 /// Number of messages that one transaction checks.
 const STRETCH: i64 = 500;
@@ -20,18 +21,44 @@ pub(super) const NEXT_STRETCH: &str = "
 SELECT min(received_at), max(seq) FROM (SELECT seq, received_at FROM messages WHERE seq > ?
     ORDER BY seq LIMIT ?)";
 
-/// Deletes the rows that belong to messages, which have to be there to find them.
-pub(super) const DROP_DEPENDENTS: &[&str] = &[
-    "DELETE FROM steps WHERE message IN (SELECT seq FROM messages
-        WHERE seq BETWEEN ?1 AND ?2 AND received_at < ?3 AND completed_at < ?3)",
-    "DELETE FROM transitions WHERE message IN (SELECT seq FROM messages
-        WHERE seq BETWEEN ?1 AND ?2 AND received_at < ?3 AND completed_at < ?3)",
-    "DELETE FROM bodies WHERE seq IN (SELECT seq FROM messages
-        WHERE seq BETWEEN ?1 AND ?2 AND received_at < ?3 AND completed_at < ?3)",
-];
+/// Messages of a flow after a place in their order of arrival, which has a tie broken by `seq`.
+pub(super) const NEXT_OF_FLOW: &str = "
+SELECT seq, received_at FROM messages INDEXED BY messages_flow
+WHERE flow_id = ? AND (received_at, seq) > (?, ?) AND received_at < ?
+ORDER BY received_at, seq LIMIT ?";
 
-pub(super) const DROP_MESSAGES: &str =
-    "DELETE FROM messages WHERE seq BETWEEN ?1 AND ?2 AND received_at < ?3 AND completed_at < ?3";
+/// Returns the statements that delete messages by a condition. The rows that belong to the messages
+/// go first: the messages have to be there to find them.
+macro_rules! deletes {
+    ($condition:literal) => {
+        [
+            concat!(
+                "DELETE FROM steps WHERE message IN (SELECT seq FROM messages WHERE ",
+                $condition,
+                ")"
+            ),
+            concat!(
+                "DELETE FROM transitions WHERE message IN (SELECT seq FROM messages WHERE ",
+                $condition,
+                ")"
+            ),
+            concat!(
+                "DELETE FROM bodies WHERE seq IN (SELECT seq FROM messages WHERE ",
+                $condition,
+                ")"
+            ),
+            concat!("DELETE FROM messages WHERE ", $condition),
+        ]
+    };
+}
+
+pub(super) type Deletes = [&'static str; 4];
+
+pub(super) const DROP_STRETCH: Deletes =
+    deletes!("seq BETWEEN ?1 AND ?2 AND received_at < ?3 AND completed_at < ?3");
+
+pub(super) const DROP_LISTED: Deletes =
+    deletes!("seq IN (SELECT value FROM json_each(?1)) AND completed_at < ?2");
 
 /// Keeps the last sequence number, which is never taken twice, also when its event is dropped.
 const KEEP_LAST_SEQ: &str = "UPDATE counters SET value = max(value, ?) WHERE name = 'last_seq'";
@@ -55,7 +82,8 @@ pub(super) async fn retain(
         && oldest < older_than
     {
         let from = after.saturating_add(1);
-        let messages = Task::new(move |tx| drop_messages(tx, from, last, older_than));
+        let bounds = [from, last, older_than.as_millis()];
+        let messages = Task::new(move |tx| drop_messages(tx, DROP_STRETCH, bounds));
         let messages = queue.submit(messages.making_room()).await?;
         dropped += messages.into_count()?;
         after = last;
@@ -66,6 +94,34 @@ pub(super) async fn retain(
     let quotas = Task::new(|tx| quota::forget(tx));
     queue.submit(quotas.making_room()).await?;
     give_back(reader, queue).await?;
+    Ok(dropped)
+}
+
+/// Drops messages of these flows that were received and finished before an instant, and returns
+/// their number.
+pub(super) async fn retain_flows(
+    reader: &SqlitePool,
+    queue: &Queue,
+    flows: &[FlowId],
+    older_than: Timestamp,
+) -> Result<u64> {
+    let mut dropped = 0;
+    let bound = older_than.as_millis();
+    for flow in flows {
+        let mut after = Cursor::FIRST;
+        loop {
+            let stretch = next_of_flow(reader, flow, after, older_than).await?;
+            let Some(last) = stretch.last() else {
+                break;
+            };
+            after = *last;
+            let numbers: Vec<i64> = stretch.iter().map(|cursor| cursor.seq).collect();
+            let numbers = serde_json::json!(numbers).to_string();
+            let messages = Task::new(move |tx| drop_messages(tx, DROP_LISTED, (&numbers, bound)));
+            let messages = queue.submit(messages.making_room()).await?;
+            dropped += messages.into_count()?;
+        }
+    }
     Ok(dropped)
 }
 
@@ -88,17 +144,15 @@ async fn drop_plans(
     Ok(())
 }
 
-pub(super) fn drop_messages(
+fn drop_messages(
     tx: &Transaction<'_, '_>,
-    from: i64,
-    to: i64,
-    older_than: Timestamp,
+    [steps, transitions, bodies, messages]: Deletes,
+    values: impl Params + Clone,
 ) -> rusqlite::Result<Effect> {
-    let bound = older_than.as_millis();
-    for statement in DROP_DEPENDENTS {
-        tx.execute(statement, params![from, to, bound])?;
+    for statement in [steps, transitions, bodies] {
+        tx.execute(statement, values.clone())?;
     }
-    let dropped = tx.execute(DROP_MESSAGES, params![from, to, bound])?;
+    let dropped = tx.execute(messages, values)?;
     tx.execute(KEEP_LAST_SEQ, params![tx.last_seq()])?;
     Ok(Effect::Count(dropped as u64))
 }
@@ -140,6 +194,24 @@ async fn next_stretch(reader: &SqlitePool, after: i64) -> Result<Option<(Timesta
     let oldest: Option<i64> = row.try_get(0)?;
     let last: Option<i64> = row.try_get(1)?;
     Ok(oldest.map(Timestamp::from_millis).zip(last))
+}
+
+/// Returns the places of the next messages of a flow that were received before an instant.
+async fn next_of_flow(
+    reader: &SqlitePool,
+    flow: &FlowId,
+    after: Cursor,
+    older_than: Timestamp,
+) -> Result<Vec<Cursor>> {
+    let rows = sqlx::query(NEXT_OF_FLOW)
+        .bind(flow.as_str())
+        .bind(after.received_at.as_millis())
+        .bind(after.seq)
+        .bind(older_than.as_millis())
+        .bind(STRETCH)
+        .fetch_all(reader)
+        .await?;
+    Ok(row::all(&rows, row::cursor)?)
 }
 
 async fn free_pages(reader: &SqlitePool) -> Result<i64> {

@@ -42,6 +42,14 @@ async fn settings_are_kept(test: TestStore) {
     let mut canary = test.another_environment(&mut tx, "canary").await;
     canary.is_protected = true;
     canary.promoters = Promoters::Admin;
+    canary.variables = [("REGION".to_owned(), "eu-1".to_owned())].into();
+    canary.retention_days = Some(7);
+    environment::update(&mut tx, &mut canary).await.unwrap();
+    let found = environment::find(&mut tx, &test.account, "canary").await;
+    assert_eq!(found.unwrap(), Some(canary.clone()));
+    let variables = environment::variables(&mut tx, &canary.id).await;
+    assert_eq!(variables.unwrap().as_ref(), Some(&canary.variables));
+    canary.retention_days = None;
     environment::update(&mut tx, &mut canary).await.unwrap();
     let found = environment::find(&mut tx, &test.account, "canary").await;
     assert_eq!(found.unwrap(), Some(canary));
@@ -59,6 +67,8 @@ async fn what_is_in_an_environment_is_counted(test: TestStore) {
     assert_eq!(test.contents(&mut tx, here).await, both);
     assert_eq!(test.contents(&mut tx, &canary.id).await, []);
     flow::delete(&mut tx, here, &orders.id, NOW).await.unwrap();
+    // The messages of a deleted flow stay for their time.
+    assert_eq!(flow::ids(&mut tx, here).await.unwrap(), [orders.id]);
     lookup_table::delete(&mut tx, here, &table.id, NOW)
         .await
         .unwrap();

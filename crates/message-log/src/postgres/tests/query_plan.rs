@@ -187,7 +187,9 @@ async fn no_statement_reads_a_whole_table() {
         quota::LEDGERS,
         quota::SAVE,
         retain::DROP_KEYS,
+        retain::DROP_LISTED,
         retain::DROP_MESSAGES,
+        retain::NEXT_OF_FLOW,
         retain::NEXT_STRETCH,
         step::HELD,
         step::SAVE,
@@ -234,6 +236,7 @@ async fn rows_to_write_or_find_are_found_one_by_one() {
         (claim::STEPS, "(message = ANY ($1))"),
         (keys::LOCK, "(seq = v_1.seq)"),
         (plan::UNUSED, "(flow_id = p.flow_id)"),
+        (retain::DROP_LISTED, "(message = ANY ($"),
         (retain::DROP_MESSAGES, "(message = ANY ($"),
         (step::HELD, "(seq = v.seq)"),
     ];
@@ -258,6 +261,7 @@ async fn lists_claims_and_streams_read_in_their_order() {
     let mut statements = lists();
     statements.extend(streams());
     statements.push(claim::CANDIDATES.to_owned());
+    statements.push(retain::NEXT_OF_FLOW.to_owned());
     for statement in statements {
         let plan = explain(&mut conn, &statement).await;
         let sorts = plan

@@ -148,7 +148,7 @@ async fn no_statement_reads_a_whole_table() {
         quota::LEDGER,
         quota::SAVE,
         retain::DROP_KEYS,
-        retain::DROP_MESSAGES,
+        retain::NEXT_OF_FLOW,
         retain::NEXT_STRETCH,
         schema::LAST_SEQ,
         step::SAVE,
@@ -156,7 +156,8 @@ async fn no_statement_reads_a_whole_table() {
     statements.extend(
         fixed
             .iter()
-            .chain(retain::DROP_DEPENDENTS)
+            .chain(&retain::DROP_LISTED)
+            .chain(&retain::DROP_STRETCH)
             .map(|statement| (*statement).to_owned()),
     );
     for statement in statements {
