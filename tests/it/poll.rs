@@ -6,6 +6,7 @@ mod faults;
 mod memory;
 mod origin;
 mod provider;
+mod record_id;
 mod strategies;
 mod takeover;
 mod throttled;

@@ -1,5 +1,5 @@
-//! A message log that was restored from a backup: messages that came in since run under the versions
-//! that the backup lacks.
+//! A message log that was restored from a backup: messages that came in since run under the
+//! versions that the backup lacks.
 
 use std::sync::Arc;
 use std::time::Duration;
