@@ -5,7 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use kanat_auth::Role;
 use kanat_message_log::{
-    AppendOutcome, NewMessage, Outcome, Placement, PollClaim, SeenRecord, Settlement, Tenant,
+    AppendOutcome, NewMessage, Outcome, Placement, PollClaim, SeenRecord, SettleOutcome,
+    Settlement, Tenant,
 };
 use kanat_model::batch_job::Status;
 use kanat_model::id::{
@@ -173,7 +174,8 @@ async fn a_message(app: &App, flow: &FlowId, at: Timestamp) -> MessageId {
         failure: None,
         trace: Vec::new(),
     };
-    app.log.settle(&settlement).await.unwrap();
+    let settled = app.log.settle(&settlement).await.unwrap();
+    assert_eq!(settled, SettleOutcome::Done);
     id
 }
 
