@@ -45,8 +45,8 @@ use kanat_store::{Db, Store, done_call};
 use tokio::sync::Notify;
 
 use crate::PublicUrl;
-use crate::jobs::leftovers::Retention;
 use crate::push::Hub;
+use crate::retention::Retention;
 use crate::tasks::Tasks;
 pub(crate) use call::resource;
 pub use call::{Call, ResourceRevision};

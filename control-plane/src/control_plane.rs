@@ -14,7 +14,6 @@ use crate::app::flow::Deploys;
 use crate::app::secret::{Elsewhere, MasterKeys};
 use crate::app::{App, bootstrap, environment};
 use crate::cors::Cors;
-use crate::jobs::leftovers::Retention;
 use crate::jobs::{
     audit, batch_jobs, lease, leftovers, oauth_refresh, observations, schedule_outcomes, schedules,
     secrets_of_flows,
@@ -22,6 +21,7 @@ use crate::jobs::{
 use crate::push::remote::{Access, RemotePlans};
 use crate::push::source::Source;
 use crate::push::{Hub, PlanStreams};
+use crate::retention::Retention;
 use crate::tasks::Tasks;
 use crate::{Monitor, PublicService, PublicUrl, idempotency, master_key};
 

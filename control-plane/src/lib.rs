@@ -24,13 +24,14 @@ mod monitor;
 mod public_url;
 pub mod push;
 mod request;
+mod retention;
 mod service;
 mod tasks;
 mod validation;
 
 pub use control_plane::{ControlPlane, Error, Options};
-pub use jobs::leftovers::Retention;
 pub use monitor::Monitor;
 pub use public_url::PublicUrl;
 pub use push::remote::{Access, BoundNode, Proof};
+pub use retention::Retention;
 pub use service::PublicService;

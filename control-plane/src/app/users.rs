@@ -4,6 +4,11 @@ use kanat_model::Error;
 use kanat_store::published_api::uses;
 use kanat_store::{Db, flow_use};
 
+/// Id under which the use of a variable of an environment is noted.
+pub fn variable_id(environment: &str, name: &str) -> String {
+    format!("variable/{environment}/{name}")
+}
+
 /// Refuses a change of a resource that is in use. The error says `is_used`, as in `adapter "x" is
 /// called by`, the users, and then `consequence`.
 pub async fn refuse(

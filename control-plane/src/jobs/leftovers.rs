@@ -17,14 +17,6 @@ use crate::push::nodes::LISTED;
 
 const PERIOD: Duration = Duration::from_secs(60 * 60);
 
-/// How long finished things are kept; for ever when there is none.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Retention {
-    pub messages: Option<Duration>,
-    pub batch_jobs: Option<Duration>,
-    pub audit_log: Option<Duration>,
-}
-
 /// Runs for ever. A failure waits for the next hour.
 pub async fn run(app: Arc<App>) {
     periodic::run(&app.store, "leftovers", PERIOD, || drop_all(&app)).await;

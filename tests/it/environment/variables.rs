@@ -37,20 +37,22 @@ async fn delivered(api: &Rest, target: &FakeTarget, url: &str) -> (String, Strin
 async fn a_change_of_variables_is_live_without_a_deploy() {
     let target = FakeTarget::start().await;
     let app = TestApp::start().await;
-    changes_are_live(&app.api, &target).await;
+    changes_are_live(&app.api, &target, "").await;
     let split = Split::new();
     let control = split.control_plane("one").await;
-    let _node = split.node("a", &[&control]).await;
-    changes_are_live(&control.api, &target).await;
+    let node = split.node("a", &[&control]).await;
+    changes_are_live(&control.api, &target, &node.base).await;
 }
 
-async fn changes_are_live(api: &Rest, target: &FakeTarget) {
+/// Changes variables of a flow that runs at a node, at `base` where webhooks are paths alone.
+async fn changes_are_live(api: &Rest, target: &FakeTarget, base: &str) {
     let variables = json!({"REGION": "eu-1", "PATH": "a"});
     let changed = set(api, variables.clone()).await;
     assert_eq!(changed.header("x-config-applied"), "");
     assert_eq!(changed.expect(200)["variables"], variables);
     api.http_instance("erp", &target.url()).await;
-    let (flow, url) = api.deployed(ORDERS).await;
+    let (flow, webhook) = api.deployed(ORDERS).await;
+    let url = format!("{base}{webhook}");
     let arrived = delivered(api, target, &url).await;
     assert_eq!(arrived, ("/a/in".to_owned(), "eu-1".to_owned()));
     let plan = format!("/api/v1/flows/{flow}/plan");

@@ -9,8 +9,7 @@ use kanat_store::Db;
 use kanat_store::environment::Environment;
 use serde_json::{Map, Value};
 
-use crate::app::flow::uses::variable_id;
-use crate::app::users;
+use crate::app::users::{self, variable_id};
 
 /// Variables of an environment.
 const MAX_VARIABLES: usize = 500;

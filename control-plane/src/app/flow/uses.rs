@@ -8,6 +8,7 @@ use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1::{FlowPlan, Mapping, field};
 
 use super::names::EnvironmentNames;
+use crate::app::users::variable_id;
 
 /// The names that a plan's texts have for things of the environment.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -49,11 +50,6 @@ pub fn instances(plan: &FlowPlan) -> BTreeSet<&str> {
         .chain(target)
         .chain(steps);
     all.filter(|id| !id.is_empty()).collect()
-}
-
-/// Id under which the use of a variable of an environment is noted.
-pub fn variable_id(environment: &str, name: &str) -> String {
-    format!("variable/{environment}/{name}")
 }
 
 /// Resource ids of all that the plan uses.

@@ -17,7 +17,7 @@ use super::version::response_texts;
 use super::{ApiView, seen};
 use crate::app::Change;
 use crate::app::flow::EnvironmentNames;
-use crate::app::flow::uses::variable_id;
+use crate::app::users::variable_id;
 use crate::carry::carry;
 
 /// Publishes an API as its rows now are, and gives it as callers see it.
