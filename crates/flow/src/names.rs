@@ -78,11 +78,21 @@ pub(crate) fn reference(
         ReferenceKind::Table => Some(missing(named, "lookup table", &names.table_names())),
         ReferenceKind::Adapter => adapter(named, names).err(),
         ReferenceKind::Variable if names.variable(&named.name) => None,
-        ReferenceKind::Variable => Some(missing(
-            named,
-            "variable of the environment",
-            &names.variable_names(),
-        )),
+        ReferenceKind::Variable => {
+            let fault = missing(
+                named,
+                "variable of the environment",
+                &names.variable_names(),
+            );
+            let hint = format!(
+                "; `kanat environment update ENVIRONMENT --variable {}=VALUE` sets one",
+                named.name
+            );
+            Some(Diagnostic {
+                message: fault.message + &hint,
+                ..fault
+            })
+        }
     }
 }
 

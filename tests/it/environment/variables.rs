@@ -90,7 +90,11 @@ async fn a_name_that_the_environment_lacks_is_a_warning_and_no_deploy() {
     let flow = text(&draft["id"]);
     let deploy = format!("/api/v1/flows/{flow}/deploy");
     let refused = app.api.post(&deploy, &json!({})).await;
-    for part in ["line 9", "PATH", "did you mean \\\"PATHS\\\""] {
+    for part in [
+        "line 9",
+        "did you mean \\\"PATHS\\\"",
+        "--variable PATH=VALUE",
+    ] {
         assert!(refused.text.contains(part), "{part}: {}", refused.text);
     }
     refused.expect_error(400, "INVALID_ARGUMENT");

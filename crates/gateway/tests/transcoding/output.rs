@@ -135,7 +135,10 @@ async fn hands_on_the_headers_that_services_read_and_no_others() {
 async fn a_text_field_that_is_there_is_the_whole_answer() {
     let graph = get("/api/v1/flows/flw_1/plan").await;
     assert_eq!(graph.header("content-type"), "application/json");
-    assert_eq!(graph.text.as_str(), r#"{"nodes":[],"edges":[]}"#);
+    assert_eq!(
+        graph.text.as_str(),
+        r#"{"nodes":[],"edges":[],"variables":[]}"#
+    );
     let drawing = get("/api/v1/flows/flw_1/plan?format=mermaid").await;
     assert_eq!(drawing.header("content-type"), "text/plain; charset=utf-8");
     assert_eq!(drawing.text.as_str(), "graph LR");
