@@ -1,13 +1,10 @@
 //! The first start: an account, its environments, and one owner key; and another owner key in the
 //! place of one that was lost.
 
-use std::collections::BTreeMap;
-
 use kanat_auth::{Role, key};
 use kanat_message_log::MessageLog;
 use kanat_model::audit::Principal;
-use kanat_model::environment::Promoters;
-use kanat_model::id::{AccountId, ApiKeyId, EnvironmentId};
+use kanat_model::id::{AccountId, ApiKeyId};
 use kanat_model::{Secret, Timestamp};
 use kanat_store::account::{self, Account};
 use kanat_store::api_key::{self, ApiKey};
@@ -88,21 +85,8 @@ async fn make(db: &mut Db, owner: &key::NewKey) -> Result<(), kanat_store::Error
     };
     account::insert(db, &account).await?;
     for (n, name) in ENVIRONMENTS.into_iter().enumerate() {
-        let environment = Environment {
-            id: EnvironmentId::generate(),
-            account_id: account.id.clone(),
-            name: name.to_owned(),
-            is_default: n == 0,
-            generation: 0,
-            base_url: None,
-            is_protected: false,
-            promoters: Promoters::Editor,
-            variables: BTreeMap::new(),
-            retention_days: None,
-            revision: 1,
-            created_at: now,
-            updated_at: now,
-        };
+        let mut environment = Environment::new(account.id.clone(), name.to_owned(), now);
+        environment.is_default = n == 0;
         environment::insert(db, &environment).await?;
     }
     add_owner_key(db, &account.id, owner).await?;

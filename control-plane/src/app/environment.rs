@@ -2,7 +2,6 @@
 
 mod variables;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kanat_auth::Sealer;
@@ -50,22 +49,8 @@ pub struct Fields {
 /// Makes an environment.
 pub async fn create(call: &Call, fields: Fields) -> Result<ChangeResult<Environment>> {
     call.caller.refuse_if_bound()?;
-    let now = Timestamp::now();
-    let mut made = Environment {
-        id: EnvironmentId::generate(),
-        account_id: call.caller.account_id.clone(),
-        name: String::new(),
-        is_default: false,
-        generation: 0,
-        base_url: None,
-        is_protected: false,
-        promoters: Promoters::Editor,
-        variables: BTreeMap::new(),
-        retention_days: None,
-        revision: 1,
-        created_at: now,
-        updated_at: now,
-    };
+    let account = call.caller.account_id.clone();
+    let mut made = Environment::new(account, String::new(), Timestamp::now());
     set(&call.app, &mut made, fields)?;
     let mut change = Change::begin(&call.app, &made.id).await?;
     refuse_hosts_of_others(&mut change, &made).await?;

@@ -30,7 +30,7 @@ pub struct Hit {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hits {
     pub page: ListPage<Hit>,
-    /// Whether there may be more hits than its total.
+    /// True where there may be more hits than the total of the page.
     pub total_is_least: bool,
 }
 

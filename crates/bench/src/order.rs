@@ -11,7 +11,8 @@ const ORDER: &str = include_str!("../../../benches/peers/src/order.json");
 /// Number and instant of that order, between which nothing else stands.
 const NUMBERS: &str = r#"0000000007","sent_at":123456789"#;
 
-/// What stands before and after them: found once, as making an order counts with what is measured.
+/// Texts of the order before and after them. They are found once, because making an order counts
+/// with what is measured.
 static PARTS: LazyLock<(&str, &str)> = LazyLock::new(|| {
     ORDER
         .split_once(NUMBERS)

@@ -34,7 +34,7 @@ pub(crate) fn within<'s>(
 }
 
 struct Search {
-    /// What the sentence says of: `condition` or `expression`.
+    /// Subject of the sentence: `condition` or `expression`.
     subject: &'static str,
     /// False for an expression that reads the configuration of a connector.
     shows_values: bool,

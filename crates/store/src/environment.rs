@@ -36,6 +36,28 @@ pub struct Environment {
     pub updated_at: Timestamp,
 }
 
+impl Environment {
+    /// Makes an environment of that account with the default settings, which is not its default
+    /// one.
+    pub fn new(account_id: AccountId, name: String, now: Timestamp) -> Self {
+        Self {
+            id: EnvironmentId::generate(),
+            account_id,
+            name,
+            is_default: false,
+            generation: 0,
+            base_url: None,
+            is_protected: false,
+            promoters: Promoters::Editor,
+            variables: BTreeMap::new(),
+            retention_days: None,
+            revision: 1,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+}
+
 record! {
     Environment in "environment" {
         id, account_id, name, is_default, generation, base_url, is_protected, promoters,

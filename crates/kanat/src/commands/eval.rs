@@ -123,8 +123,10 @@ fn warn(text: &str, expression: &Expression, scope: &Scope) {
 fn warn_of_parts(text: &str, references: &References) {
     for warning in &references.warnings {
         let span = span::of_parse_error(text, warning.offset, &warning.message);
-        let (line, column) = (span.line, span.column);
-        output::hint(&format!("warning: line {line}, column {column}: {warning}"));
+        output::hint(&format!(
+            "warning: line {}, column {}: {warning}",
+            span.line, span.column
+        ));
     }
 }
 
