@@ -37,6 +37,7 @@ mod users;
 use std::sync::Arc;
 
 use kanat_auth::{Role, Sealer};
+use kanat_mail::Mailer;
 use kanat_message_log::{MessageLog, Tenant};
 use kanat_model::id::{AccountId, ApiKeyId, EnvironmentId};
 use kanat_model::{Code, Error, Result, Timestamp};
@@ -73,6 +74,8 @@ pub struct App {
     pub adapters: kanat_script::Pool,
     pub denials: Arc<audit::Denials>,
     pub retention: Retention,
+    /// Client of the mail server, if the operator has named one.
+    pub mailer: Option<Mailer>,
 }
 
 /// Caller of a use-case and the environment of the call. The account comes from the credential and

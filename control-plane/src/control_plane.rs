@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kanat_auth::{KeyFile, Sealer};
+use kanat_mail::Mailer;
 use kanat_message_log::MessageLog;
 use kanat_model::Secret;
 use kanat_net::outbound;
@@ -46,6 +47,8 @@ pub struct Options {
     pub key_file: Option<KeyFile>,
     /// How adapters are run that are checked and tested here.
     pub adapters: kanat_script::Options,
+    /// Client of the mail server; without it no mail is sent.
+    pub mailer: Option<Mailer>,
 }
 
 /// A running control plane.
@@ -133,6 +136,7 @@ impl ControlPlane {
             adapters,
             denials: Arc::default(),
             retention: options.retention,
+            mailer: options.mailer,
         });
         let plans = PlanStreams::new(&app.hub).into_server();
         let nodes = options.nodes.map(|access| RemotePlans::new(access, plans));

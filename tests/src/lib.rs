@@ -28,6 +28,7 @@ pub mod token_issuer;
 pub mod wait;
 
 pub use app::TestApp;
+pub use kanat_testing_mail as mail_server;
 pub use rest::{Answer, Rest};
 pub use target::FakeTarget;
 pub use wait::until;

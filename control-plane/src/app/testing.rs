@@ -41,6 +41,7 @@ pub fn over(store: Store, log: Arc<dyn MessageLog>) -> App {
         adapters: kanat_script::Pool::new(kanat_script::Options::default()),
         denials: Arc::default(),
         retention: Default::default(),
+        mailer: None,
     }
 }
 

@@ -19,7 +19,7 @@ use crate::process::router::{OtherPaths, Router};
 use crate::process::server::Server;
 use crate::process::service::Service;
 use crate::process::waiting::Listeners;
-use crate::process::{self, Frame, database, listener};
+use crate::process::{self, Frame, database, listener, mail};
 use crate::settings::control_plane::{Flags, Settings};
 use crate::settings::{self, Sources};
 
@@ -81,6 +81,7 @@ async fn start(settings: Settings) -> Result<Service> {
                  can connect",
         );
     }
+    mail::announce(options.mailer.as_ref());
     let plane = ControlPlane::start(options, store, Arc::clone(&log), sealer, outbound)
         .await
         .context("cannot start the control plane")?;

@@ -9,6 +9,7 @@ pub mod folder;
 pub mod identity;
 pub mod listener;
 pub mod live;
+pub mod mail;
 mod owner_key;
 pub mod page;
 pub mod plain;

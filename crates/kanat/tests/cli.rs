@@ -5,6 +5,8 @@
 mod commands;
 #[path = "cli/definition.rs"]
 mod definition;
+#[path = "cli/mail.rs"]
+mod mail;
 #[path = "cli/process.rs"]
 mod process;
 #[cfg(test)]

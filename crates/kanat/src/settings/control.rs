@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use kanat_control_plane::{Access, PublicUrl};
+use kanat_mail::{Mailer, SmtpServer};
 use kanat_model::Secret;
 
 use super::{Problems, flags, nodes, process, value};
@@ -54,6 +55,12 @@ flags! {
         /// connectors.
         #[arg(num_args = 0..=1, default_missing_value = "true")]
         "KANAT_SEND_SECRETS_UNENCRYPTED" => send_secrets_unencrypted: Option<bool>,
+        /// Mail server for invitations: `smtp://[user:password@]host[:port]`, with `?tls=required`
+        /// where it has to encrypt, or `smtps://` [default: no mail is sent].
+        #[arg(hide_env_values = true)]
+        "KANAT_SMTP_URL" => smtp_url: Option<String>,
+        /// Address that mail comes from, as in `Kanat <kanat@example.com>`.
+        "KANAT_SMTP_FROM" => smtp_from: Option<String>,
     }
 }
 
@@ -117,6 +124,7 @@ impl Flags {
             },
             key_file: process.own_key_file(),
             adapters: process.adapters.0.clone(),
+            mailer: self.mailer(problems),
         };
         self.nodes = Some(nodes).filter(|nodes| !nodes.is_empty());
         Settings {
@@ -125,6 +133,26 @@ impl Flags {
             api_url,
             tls_client_ca,
         }
+    }
+
+    /// Reads the settings of mail, of which there are both or none.
+    fn mailer(&mut self, problems: &mut Problems) -> Option<Mailer> {
+        match (&self.smtp_url, &self.smtp_from) {
+            (Some(_), None) => {
+                problems.missing("smtp_from", "--smtp-url (KANAT_SMTP_URL) needs a sender");
+            }
+            (None, Some(_)) => {
+                problems.missing(
+                    "smtp_url",
+                    "--smtp-from (KANAT_SMTP_FROM) needs a mail server",
+                );
+            }
+            (Some(_), Some(_)) | (None, None) => {}
+        }
+        let url = problems.hide("smtp_url", &mut self.smtp_url, value::smtp_url);
+        let sender = problems.read("smtp_from", &mut self.smtp_from, value::sender);
+        let server = SmtpServer::parse(url?.expose()).ok()?;
+        problems.take("smtp_url", Mailer::new(server, sender?).map(Some))
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use kanat_auth::{Sealer, key};
 use kanat_database::Addresses;
+use kanat_mail::{Sender, SmtpServer};
 use kanat_model::Secret;
 use kanat_net::egress::LocalTargets;
 
@@ -240,6 +241,20 @@ pub fn join_token(text: String) -> Result<Secret<String>, String> {
         return Err("it holds other characters than letters, digits and signs of ASCII".to_owned());
     }
     Ok(Secret::new(text))
+}
+
+/// The URL of a mail server, which may have a password.
+pub fn smtp_url(text: String) -> Result<Secret<String>, String> {
+    match SmtpServer::parse(&text) {
+        Ok(_) => Ok(Secret::new(text)),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The address that mail comes from.
+pub fn sender(text: &str) -> Result<Sender, String> {
+    text.parse()
+        .map_err(|error: kanat_mail::InvalidSender| error.to_string())
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::process::router::{OtherPaths, Router};
 use crate::process::server::Server;
 use crate::process::service::Service;
 use crate::process::waiting::Listeners;
-use crate::process::{database, egress, listener, planes};
+use crate::process::{database, egress, listener, mail, planes};
 use crate::settings::up::Settings;
 
 /// Plans come over a transport in memory; a node that has none after this long has a reason that
@@ -71,6 +71,7 @@ pub async fn start(settings: Settings) -> Result<Service> {
     options
         .api_url
         .set(control.api_url.as_ref().or(shared).unwrap_or(&url));
+    mail::announce(options.mailer.as_ref());
     let page = Page::new(options.api_url.base());
     let control = ControlPlane::start(
         settings.control.plane,

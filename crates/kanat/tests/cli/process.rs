@@ -305,6 +305,10 @@ fn a_bad_key_is_named_and_not_shown() {
             "KANAT_BOOTSTRAP_API_KEY",
             "kanat_ak_0123456789abcdef0123456789abcd$",
         ),
+        (
+            "KANAT_SMTP_URL",
+            "smtp://kanat:hunter2@mail.example.com/path",
+        ),
     ] {
         let mut up = kanat();
         up.args(["up", "--listen", "127.0.0.1:0"])
@@ -332,11 +336,19 @@ fn the_settings_that_hold_can_be_shown_without_their_secrets() {
     let output = kanat()
         .args(["up", "--print-config", "--body-limit", "6000"])
         .env("KANAT_BOOTSTRAP_API_KEY", KEY)
+        .env("KANAT_SMTP_URL", "smtp://kanat:hunter2@mail.example.com")
+        .env("KANAT_SMTP_FROM", "Kanat <kanat@example.com>")
         .current_dir(folder.path())
         .output()
         .unwrap();
     let printed = text(&output.stdout);
     assert!(output.status.success());
+    assert!(printed.contains("smtp_url = \"********\""), "{printed}");
+    assert!(
+        printed.contains("smtp_from = \"Kanat <kanat@example.com>\""),
+        "{printed}"
+    );
+    assert!(!printed.contains("hunter2"), "{printed}");
     assert!(
         printed.contains("lease_seconds = 7") && printed.contains("body_limit = 6000"),
         "{printed}"

@@ -14,6 +14,7 @@ const LADDER: [&[&str]; 5] = [
         "kanat-json",
         "kanat-telemetry",
         "kanat-testing-postgres",
+        "kanat-testing-mail",
         "kanat-failpoint",
     ],
     &[
@@ -23,6 +24,7 @@ const LADDER: [&[&str]; 5] = [
         "kanat-schema",
         "kanat-auth",
         "kanat-net",
+        "kanat-mail",
         "kanat-plan-stream",
         "kanat-database",
         "kanat-rate-limit",
