@@ -106,7 +106,12 @@ impl DataPlane {
         let plans = Plans::new(log.clone());
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
-        let tokens = TokenVerifier::new(outbound.clone(), tasks.clone(), stop.clone());
+        let tokens = TokenVerifier::new(
+            outbound.clone(),
+            tasks.clone(),
+            stop.clone(),
+            crate::oauth2::MAX_KEY_AGE,
+        );
         let polled = outbound.with_max_response(options.poll_answer);
         let limiter = Arc::new(Limiter::new(
             Arc::clone(&log) as Arc<dyn QuotaStore>,

@@ -4,10 +4,15 @@
 #[cfg(test)]
 mod tests;
 
-use kanat_auth::jwt::{DEFAULT_ALGORITHMS, Policy};
+use std::time::Duration;
+
+use kanat_auth::jwt::{DEFAULT_ALGORITHMS, KeyId, Policy};
 use kanat_model::Timestamp;
 use kanat_net::jwks::{self, TokenVerifier};
 use kanat_proto::plan::v1;
+
+/// Age from which keys of an issuer that does not answer verify nothing.
+pub(crate) const MAX_KEY_AGE: Duration = Duration::from_secs(60 * 60);
 
 /// Owner of an access token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +45,7 @@ pub(crate) async fn authenticate(
         issuer: &api.issuer,
         audience: &api.audience,
         algorithms: DEFAULT_ALGORITHMS,
+        key_id: KeyId::Optional,
     };
     let jwks_url = Some(api.jwks_url.as_str()).filter(|url| !url.is_empty());
     let claims = verifier.verify(&policy, jwks_url, token, now).await?;

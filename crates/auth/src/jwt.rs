@@ -1,13 +1,19 @@
 //! Verification of JSON Web Tokens (RFC 7519) by the public keys of their issuer. Fetching the
 //! keys is the business of `kanat_net::jwks`.
 
+mod distinct;
 mod key_set;
+#[cfg(test)]
+mod tests;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 pub use jsonwebtoken::Algorithm;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Header, Validation, decode, decode_header};
 use kanat_model::Timestamp;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 pub use key_set::{KeySet, KeySetError, PublicKey};
 
@@ -31,6 +37,16 @@ pub struct Policy<'p> {
     pub issuer: &'p str,
     pub audience: &'p str,
     pub algorithms: &'p [Algorithm],
+    /// Whether a token must name its key (`kid`).
+    pub key_id: KeyId,
+}
+
+/// Whether a token must name the key that it is signed by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyId {
+    Required,
+    /// Without one, the token is signed by the only key of its algorithm.
+    Optional,
 }
 
 /// A token whose header has been read and whose signature has not been checked.
@@ -38,6 +54,7 @@ pub struct Policy<'p> {
 pub struct UnverifiedToken<'t> {
     text: &'t [u8],
     header: Header,
+    key_id: KeyId,
 }
 
 /// Claims of a token whose signature, issuer, audience and times have been checked.
@@ -53,6 +70,8 @@ pub struct Claims {
     nbf: Option<f64>,
     scope: Option<Scopes>,
     scp: Option<Scopes>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
 }
 
 /// Scopes as a text that spaces separate, or as a list.
@@ -70,6 +89,8 @@ pub enum Error {
     TooLong,
     #[error("the access token is no JWT that is taken")]
     Unsupported,
+    #[error("the access token does not name the key that it is signed by")]
+    NoKeyId,
     #[error("the access token is signed by no key of the issuer")]
     UnknownKey,
     #[error("the access token is not what the issuer signed")]
@@ -89,8 +110,9 @@ impl<'t> UnverifiedToken<'t> {
     /// never used.
     ///
     /// # Errors
-    /// The token is too long, is no JWT, is signed by an algorithm that `policy` does not list, or
-    /// has a critical extension (`crit`): none is known here.
+    /// The token is too long, is no JWT, names a member twice, lacks a key id that `policy` wants,
+    /// is signed by an algorithm that `policy` does not list, or has a critical extension (`crit`):
+    /// none is known here.
     pub fn parse(token: &'t [u8], policy: &Policy<'_>) -> Result<Self, Error> {
         if token.len() > MAX_TOKEN_BYTES {
             return Err(Error::TooLong);
@@ -99,15 +121,40 @@ impl<'t> UnverifiedToken<'t> {
         if !policy.algorithms.contains(&header.alg) || header.crit.is_some() {
             return Err(Error::Unsupported);
         }
+        if policy.key_id == KeyId::Required && header.kid.is_none() {
+            return Err(Error::NoKeyId);
+        }
+        let mut parts = token.splitn(3, |byte| *byte == b'.');
+        if !parts.by_ref().take(2).all(is_unambiguous) {
+            return Err(Error::Unsupported);
+        }
         Ok(Self {
             text: token,
             header,
+            key_id: policy.key_id,
         })
     }
 
     /// Returns the key of `keys` that the header names.
     pub fn find_key<'k>(&self, keys: &'k KeySet) -> Option<&'k PublicKey> {
-        keys.find(self.header.kid.as_deref(), self.header.alg)
+        keys.find(self.header.kid.as_deref(), self.header.alg, self.key_id)
+    }
+
+    /// Returns the issuer that the token names, which is a claim like any other until the token is
+    /// verified.
+    pub fn claimed_issuer(token: &[u8]) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Payload {
+            iss: String,
+        }
+        if token.len() > MAX_TOKEN_BYTES {
+            return None;
+        }
+        let part = token.split(|byte| *byte == b'.').nth(1)?;
+        let json = URL_SAFE_NO_PAD.decode(part).ok()?;
+        serde_json::from_slice(&json)
+            .ok()
+            .map(|Payload { iss }| iss)
     }
 
     /// Checks the signature by `key`, and the claims by `policy` at the time `now`.
@@ -154,6 +201,26 @@ impl Claims {
             })
     }
 
+    /// Returns the time at which the token expires.
+    pub fn expires_at(&self) -> Timestamp {
+        // The cast saturates: a token that outlives every calendar ends with the last one.
+        Timestamp::from_millis((self.exp * 1_000.0) as i64)
+    }
+
+    /// Returns the claim of this name, if it is a text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match name {
+            "sub" => Some(&self.sub),
+            "iss" => Some(&self.iss),
+            name => self.others.get(name)?.as_str(),
+        }
+    }
+
+    /// Returns whether the claim of this name is `true`; the text `"true"` is not.
+    pub fn is_true(&self, name: &str) -> bool {
+        self.others.get(name) == Some(&Value::Bool(true))
+    }
+
     fn check_times(&self, now: Timestamp) -> Result<(), Error> {
         // A double holds the milliseconds of every time that a JWT can have.
         let now = now.as_millis() as f64 / 1_000.0;
@@ -168,4 +235,11 @@ impl Claims {
         }
         Ok(())
     }
+}
+
+/// Returns whether a part of a token is JSON whose objects name no member twice: of two members of
+/// one name, readers take different ones.
+fn is_unambiguous(part: &[u8]) -> bool {
+    let json = URL_SAFE_NO_PAD.decode(part);
+    json.is_ok_and(|json| serde_json::from_slice::<distinct::Members>(&json).is_ok())
 }

@@ -78,6 +78,16 @@ impl Policy {
         }
     }
 
+    /// Makes the policy of addresses that the operator's settings name: all but metadata services
+    /// may be reached.
+    pub fn unrestricted() -> Self {
+        let all = [
+            IpNet::new_assert(Ipv4Addr::UNSPECIFIED.into(), 0),
+            IpNet::new_assert(Ipv6Addr::UNSPECIFIED.into(), 0),
+        ];
+        Self::new(all.into(), LocalTargets::Allowed)
+    }
+
     /// Returns the policy of a process that listens itself.
     #[must_use]
     pub fn with_own_listeners(self, own: OwnListeners) -> Self {

@@ -1,11 +1,11 @@
 //! Verification of access tokens by keys that their issuers publish. Keys are fetched when they are
-//! first needed, cached, and fetched again for an unknown key id, but not often. Keys that could
-//! not be refreshed for an hour verify nothing.
+//! first needed, cached, and fetched again for an unknown key id, but not often.
 
 mod cache;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kanat_auth::jwt::{self, Claims, Policy, UnverifiedToken};
 use kanat_model::Timestamp;
@@ -20,6 +20,7 @@ use cache::{Fetcher, KeyCache};
 pub struct TokenVerifier {
     fetcher: Fetcher,
     caches: Mutex<HashMap<KeySource, Arc<KeyCache>>>,
+    max_key_age: Duration,
 }
 
 /// Issuer, and the address of its keys where it is not discovered.
@@ -35,8 +36,14 @@ pub enum Error {
 }
 
 impl TokenVerifier {
-    /// Fetches keys through the guard of `outbound`, on tasks of `tasks`, until `stop`.
-    pub fn new(outbound: outbound::Client, tasks: TaskTracker, stop: CancellationToken) -> Self {
+    /// Fetches keys through the guard of `outbound`, on tasks of `tasks`, until `stop`. Keys that
+    /// could not be refreshed for `max_key_age` verify nothing: they may be withdrawn.
+    pub fn new(
+        outbound: outbound::Client,
+        tasks: TaskTracker,
+        stop: CancellationToken,
+        max_key_age: Duration,
+    ) -> Self {
         Self {
             fetcher: Fetcher {
                 outbound,
@@ -44,6 +51,7 @@ impl TokenVerifier {
                 stop,
             },
             caches: Mutex::default(),
+            max_key_age,
         }
     }
 
@@ -74,7 +82,8 @@ impl TokenVerifier {
         let id = (issuer.to_owned(), jwks_url.map(str::to_owned));
         let mut caches = self.caches.lock();
         let cache = caches.entry(id).or_insert_with_key(|(issuer, jwks_url)| {
-            Arc::new(KeyCache::new(issuer.clone(), jwks_url.clone()))
+            let cache = KeyCache::new(issuer.clone(), jwks_url.clone(), self.max_key_age);
+            Arc::new(cache)
         });
         Arc::clone(cache)
     }

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Subject, TokenError, authenticate};
+use super::{MAX_KEY_AGE, Subject, TokenError, authenticate};
 use crate::tests::target::Target;
 
 const NOW: Timestamp = Timestamp::from_millis(1_769_860_800_000);
@@ -152,7 +152,8 @@ struct Issuer {
 fn verifier(local: LocalTargets) -> TokenVerifier {
     let policy = Arc::new(Policy::new(Vec::new(), local));
     let outbound = outbound::Client::new(policy, &outbound::Options::default()).unwrap();
-    TokenVerifier::new(outbound, TaskTracker::new(), CancellationToken::new())
+    let stop = CancellationToken::new();
+    TokenVerifier::new(outbound, TaskTracker::new(), stop, MAX_KEY_AGE)
 }
 
 /// Lets so much time pass.
@@ -460,7 +461,7 @@ async fn a_caller_that_goes_away_leaves_the_keys_that_it_asked_for_to_others() {
     assert!(issuer.verify(&old_token).await.is_ok());
     let before = issuer.target.received().len();
     *issuer.keys.lock().unwrap() = vec![new.jwk("2")];
-    after(Duration::from_secs(10)).await;
+    after(Duration::from_secs(30)).await;
     issuer.target.hang();
     let made_up = Key::ed().token("3", &issuer.claims());
     tokio::select! {
@@ -489,7 +490,7 @@ async fn keys_that_cannot_be_fetched_anew_are_trusted_for_an_hour() {
     after(Duration::from_secs(60)).await;
     assert_eq!(issuer.verify(&token).await, UNAVAILABLE);
     *issuer.keys.lock().unwrap() = keys;
-    after(Duration::from_secs(10)).await;
+    after(Duration::from_secs(30)).await;
     assert!(issuer.verify(&token).await.is_ok());
     issuer.target.stop().await;
 }

@@ -5,6 +5,8 @@ use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::KeyId;
+
 /// Signature keys of an issuer; at least one.
 #[derive(Debug)]
 pub struct KeySet(Vec<PublicKey>);
@@ -49,11 +51,18 @@ impl KeySet {
         Ok(Self(keys))
     }
 
-    /// Returns the key of `id` for `algorithm`; without an id, the only key for the algorithm.
-    pub(super) fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<&PublicKey> {
+    /// Returns the key of `id` for `algorithm`; without an id, the only key for the algorithm. A
+    /// key without an id has any id, unless ids are required.
+    pub(super) fn find(
+        &self,
+        id: Option<&str>,
+        algorithm: Algorithm,
+        requirement: KeyId,
+    ) -> Option<&PublicKey> {
+        let has_any_id = requirement == KeyId::Optional;
         let mut matching = self.0.iter().filter(|key| {
             key.algorithm == algorithm
-                && id.is_none_or(|id| key.id.as_deref().is_none_or(|own| own == id))
+                && id.is_none_or(|id| key.id.as_deref().map_or(has_any_id, |own| own == id))
         });
         let first = matching.next()?;
         let ambiguous = id.is_none() && matching.next().is_some();

@@ -19,17 +19,15 @@ use crate::outbound;
 /// Age at which keys are fetched again, so that withdrawn keys are noticed.
 const REFRESH_AGE: Duration = Duration::from_secs(10 * 60);
 
-/// Age from which keys that could not be refreshed verify nothing: they may be withdrawn.
-const MAX_AGE: Duration = Duration::from_secs(60 * 60);
-
 /// Shortest time between two fetches, however many unknown key ids arrive.
-const MIN_FETCH_INTERVAL: Duration = Duration::from_secs(10);
+const MIN_FETCH_INTERVAL: Duration = Duration::from_secs(30);
 
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) struct KeyCache {
     issuer: String,
     jwks_url: Option<String>,
+    max_age: Duration,
     entry: ArcSwapOption<CacheEntry>,
     /// Time of the last fetch; locked while one runs.
     last_fetch: Arc<Mutex<Option<Instant>>>,
@@ -55,10 +53,11 @@ struct DiscoveryDocument {
 }
 
 impl KeyCache {
-    pub fn new(issuer: String, jwks_url: Option<String>) -> Self {
+    pub fn new(issuer: String, jwks_url: Option<String>, max_age: Duration) -> Self {
         Self {
             issuer,
             jwks_url,
+            max_age,
             entry: ArcSwapOption::empty(),
             last_fetch: Arc::default(),
         }
@@ -71,7 +70,7 @@ impl KeyCache {
         fetcher: &Fetcher,
         token: &UnverifiedToken<'_>,
     ) -> Option<Arc<KeySet>> {
-        if let Some(keys) = self.keys_younger_than(MAX_AGE)
+        if let Some(keys) = self.keys_younger_than(self.max_age)
             && token.find_key(&keys).is_some()
             && (self.keys_younger_than(REFRESH_AGE).is_some()
                 || self.last_fetch.try_lock().is_err())
@@ -92,7 +91,7 @@ impl KeyCache {
                 tracing::error!(issuer = self.issuer, %error, "panic while fetching keys");
             }
         }
-        self.keys_younger_than(MAX_AGE)
+        self.keys_younger_than(self.max_age)
     }
 
     fn keys_younger_than(&self, age: Duration) -> Option<Arc<KeySet>> {

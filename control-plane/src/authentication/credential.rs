@@ -1,0 +1,191 @@
+//! From the credential of a request to its caller: an API key, or a token of an identity provider.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use kanat_auth::{Role, key};
+use kanat_model::id::AccountId;
+use kanat_model::{Code, Error, Result, Timestamp};
+use kanat_net::Peer;
+use kanat_store::{account, api_key, member};
+
+use super::{Authentication, unauthenticated};
+use crate::app::member::of_identity;
+use crate::app::{App, Caller, Credential};
+
+/// When a credential was last used is written down no more often than this.
+const LAST_USED_PRECISION: Duration = Duration::from_secs(60);
+
+/// Credential as the request has it.
+pub enum Presented<'h> {
+    Key(&'h str),
+    /// What is no API key.
+    Token(&'h str),
+}
+
+/// Caller whose credential holds, in no environment yet.
+pub struct Known {
+    pub caller: Caller,
+    last_used_at: Option<Timestamp>,
+}
+
+/// Returns the credential in the headers.
+///
+/// # Errors
+/// There is none, or more than one.
+pub fn presented(headers: &HeaderMap) -> Result<Presented<'_>> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let value = values
+        .next()
+        .ok_or_else(|| unauthenticated("send an API key: Authorization: Bearer kanat_ak_..."))?;
+    if values.next().is_some() {
+        return Err(Error::field(
+            "Authorization",
+            "is there more than once: send one credential",
+        ));
+    }
+    let text = value.to_str().ok().and_then(|text| text.split_once(' '));
+    match text {
+        Some((scheme, text)) if scheme.eq_ignore_ascii_case("bearer") => {
+            let key = text.trim();
+            Ok(if key.starts_with(key::PREFIX) {
+                Presented::Key(key)
+            } else {
+                Presented::Token(text)
+            })
+        }
+        Some(_) | None => Err(no_key()),
+    }
+}
+
+fn no_key() -> Error {
+    unauthenticated("the Authorization header carries no API key: Bearer kanat_ak_...")
+}
+
+impl Authentication {
+    /// Returns the caller of an API key.
+    pub(super) async fn by_key(&self, text: &str, peer: Option<&Peer>) -> Result<Known> {
+        let sha256 = key::sha256(text);
+        let address = peer.map(Peer::network);
+        let judgement = address.and_then(|address| self.wrong_keys.begin(address));
+        if let (Some(address), None) = (address, &judgement)
+            && !self.wrong_keys.is_known(&self.app.store, &sha256).await?
+        {
+            self.wrong_keys.refused(address);
+            return Err(Error::new(
+                Code::ResourceExhausted,
+                "too many wrong API keys came from this address",
+            ));
+        }
+        let found = api_key::by_hash(&mut *self.app.store.read().await?, &sha256).await?;
+        let now = Timestamp::now();
+        // A key that has expired is answered like one that never was.
+        let Some(key) = found.filter(|key| key.expires_at.is_none_or(|at| now < at)) else {
+            if let Some(judgement) = judgement {
+                judgement.wrong();
+            }
+            return Err(unauthenticated(
+                "the API key is not known, has expired or was revoked",
+            ));
+        };
+        if let Some(judgement) = judgement {
+            judgement.right();
+        }
+        Ok(Known {
+            last_used_at: key.last_used_at,
+            caller: Caller {
+                account_id: key.account_id,
+                environment_id: key.environment_id.clone().unwrap_or_else(|| "".into()),
+                // A role that a newer build knows grants nothing that this one could judge.
+                role: Role::parse(&key.role).unwrap_or(Role::Viewer),
+                credential: Credential::Key(key.id),
+                name: key.name,
+                email: None,
+                bound_to: key.environment_id,
+                expires_at: key.expires_at,
+                call: None,
+            },
+        })
+    }
+
+    /// Returns the caller of a token: the person alone where `as_person`, else the member. A person
+    /// whose token is right is `known` although the call is refused.
+    pub(super) async fn by_token(
+        &self,
+        token: &str,
+        as_person: bool,
+        known: &mut Option<Caller>,
+    ) -> Result<Known> {
+        if self.app.identities.is_empty() {
+            return Err(no_key());
+        }
+        let person = self.app.identities.verify(token, Timestamp::now()).await?;
+        let account = self.account().await?;
+        let person = Arc::new(person);
+        let caller = known.insert(Caller {
+            account_id: account.clone(),
+            environment_id: "".into(),
+            role: Role::Viewer,
+            name: person.name.clone(),
+            email: person.email.clone(),
+            bound_to: None,
+            expires_at: Some(person.expires_at),
+            credential: Credential::Person(Arc::clone(&person)),
+            call: None,
+        });
+        if as_person {
+            return Ok(Known {
+                caller: caller.clone(),
+                last_used_at: None,
+            });
+        }
+        let member = of_identity(&self.app, account, &person).await?;
+        caller.role = Role::parse(&member.role).unwrap_or(Role::Viewer);
+        member.title().clone_into(&mut caller.name);
+        caller.email = member.email;
+        caller.credential = Credential::Member(member.id);
+        Ok(Known {
+            caller: caller.clone(),
+            last_used_at: member.last_seen_at,
+        })
+    }
+
+    /// Returns the one account of the deployment, which the first start makes.
+    async fn account(&self) -> Result<&AccountId> {
+        let read = async || {
+            let found = account::first(&mut *self.app.store.read().await?).await?;
+            let found = found.ok_or_else(Error::internal)?;
+            Ok(found.id)
+        };
+        self.account.get_or_try_init(read).await
+    }
+}
+
+impl Known {
+    /// Notes that the credential was used. Not being able to write it down is no reason to refuse
+    /// the call.
+    pub async fn note_use(&self, app: &App) {
+        let now = Timestamp::now();
+        if self
+            .last_used_at
+            .is_some_and(|at| now.since(at) < LAST_USED_PRECISION)
+        {
+            return;
+        }
+        let noted = async {
+            let mut tx = app.store.begin().await?;
+            match &self.caller.credential {
+                Credential::Key(id) => api_key::used(&mut tx, id, now).await?,
+                Credential::Member(id) => member::seen(&mut tx, id, now).await?,
+                Credential::Person(_) => return Ok(()),
+            }
+            tx.commit().await
+        };
+        if let Err(error) = noted.await {
+            let id = self.caller.credential.id();
+            tracing::warn!(credential.id = id, %error, "cannot note that a credential was used");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Members: people who log in by an identity provider. Each test runs on SQLite, and on PostgreSQL
+//! behind two control planes.
+
+mod accept;
+mod company;
+mod first_day;
+mod invite;
+mod list;
+mod mail;
+mod owners;
+mod remove;
+mod roles;
+mod token;
+mod update;
+
+use kanat_tests::rest::text;
+use serde_json::Value;
+
+pub use company::Company;
+
+const MEMBERS: &str = "/api/v1/members";
+
+/// Runs tests, which are functions of a company, on both databases.
+macro_rules! on_both_databases {
+    ($($test:ident),* $(,)?) => {$(
+        mod $test {
+            use crate::member::Company;
+
+            #[tokio::test]
+            async fn on_sqlite() {
+                super::$test(&Company::on_sqlite().await).await;
+            }
+
+            #[tokio::test]
+            async fn on_postgresql_with_two_control_planes() {
+                super::$test(&Company::on_postgresql().await).await;
+            }
+        }
+    )*};
+}
+use on_both_databases;
+
+fn path_of(member: &Value) -> String {
+    format!("{MEMBERS}/{}", text(&member["id"]))
+}
+
+/// Returns the token in the link of an invitation.
+fn token_of(invitation: &Value) -> String {
+    let url = text(&invitation["inviteUrl"]);
+    let (_, token) = url.split_once("/api/v1/invite#token=").unwrap();
+    token.to_owned()
+}

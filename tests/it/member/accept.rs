@@ -1,0 +1,104 @@
+//! `POST /members/accept`: an invitation is used once, by the person of its address.
+
+use kanat_tests::rest::text;
+use kanat_tests::token_issuer::Person;
+use serde_json::json;
+
+use super::{Company, MEMBERS, on_both_databases, token_of};
+
+const ACCEPT: &str = "/api/v1/members/accept";
+
+on_both_databases!(
+    a_person_accepts_once,
+    an_invitation_is_for_the_verified_address,
+    of_two_who_accept_at_once_one_does,
+    the_first_call_of_an_invited_person_is_enough,
+);
+
+async fn a_person_accepts_once(company: &Company) {
+    let ada = Person::new("Ada Lovelace", "ada@example.com");
+    let invited = company.invites(&ada.email, "editor").await;
+    let token = json!({"token": token_of(&invited)});
+    let api = company.as_person(&ada);
+    let member = api.post(ACCEPT, &token).await.expect(200);
+    assert_eq!(member["id"], invited["id"]);
+    assert_eq!(member["status"], "active");
+    assert_eq!(member["name"], "Ada Lovelace");
+    assert!(member["joinedAt"].is_string());
+    let used = api.post(ACCEPT, &token).await;
+    used.expect_error(400, "INVALID_ARGUMENT");
+    let me = api.get("/api/v1/me").await.expect(200);
+    assert_eq!(me["type"], "user");
+    assert_eq!(me["id"], member["id"]);
+    assert_eq!(me["email"], "ada@example.com");
+    assert_eq!(me["role"], "editor");
+    assert_eq!(me["permissions"], json!(["read", "write"]));
+    let seen = company.owner().get(&super::path_of(&member)).await.expect(200);
+    assert!(seen["lastSeenAt"].is_string());
+    let log = "/api/v1/audit-log?action=member.accept";
+    let entry = company.owner().get(log).await.expect(200)["data"][0].clone();
+    assert_eq!(entry["actor"]["type"], "user");
+    assert_eq!(entry["actor"]["id"], member["id"]);
+    assert_eq!(entry["actor"]["email"], "ada@example.com");
+}
+
+async fn an_invitation_is_for_the_verified_address(company: &Company) {
+    let invited = company.invites("ada@example.com", "editor").await;
+    let token = json!({"token": token_of(&invited)});
+    let eve = Person::new("Eve", "eve@example.com");
+    let unverified = Person {
+        is_verified: false,
+        ..Person::new("Ada", "ada@example.com")
+    };
+    for person in [&eve, &unverified] {
+        let refused = company.as_person(person).post(ACCEPT, &token).await;
+        refused.expect_error(403, "PERMISSION_DENIED");
+        let refused = company.as_person(person).get("/api/v1/flows").await;
+        refused.expect_error(403, "PERMISSION_DENIED");
+    }
+    let by_key = company.owner().post(ACCEPT, &token).await;
+    by_key.expect_error(403, "PERMISSION_DENIED");
+    let nobody = company.owner().without_key().post(ACCEPT, &token).await;
+    nobody.expect_error(401, "UNAUTHENTICATED");
+    let ada = company.as_person(&Person::new("Ada", "ada@example.com"));
+    for wrong in ["", "x", &"A".repeat(43)] {
+        let refused = ada.post(ACCEPT, &json!({"token": wrong})).await;
+        let refused = refused.expect_error(400, "INVALID_ARGUMENT");
+        assert_eq!(refused["details"][0]["field"], "token");
+    }
+}
+
+async fn of_two_who_accept_at_once_one_does(company: &Company) {
+    let ada = Person::new("Ada", "ada@example.com");
+    let other = Person {
+        subject: "another-account".to_owned(),
+        ..ada.clone()
+    };
+    let invited = company.invites(&ada.email, "viewer").await;
+    let token = json!({"token": token_of(&invited)});
+    let apis = [company.as_person(&ada), company.as_person(&other)];
+    let (one, two) = tokio::join!(apis[0].post(ACCEPT, &token), apis[1].post(ACCEPT, &token));
+    let mut statuses = [one.status, two.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 400]);
+    let members = company.owner().get(MEMBERS).await.expect(200);
+    assert_eq!(members["pagination"]["total"], 1);
+}
+
+async fn the_first_call_of_an_invited_person_is_enough(company: &Company) {
+    let ada = Person::new("Ada", "ada@example.com");
+    let invited = company.invites("ADA@example.com", "viewer").await;
+    let api = company.as_person(&ada);
+    api.get("/api/v1/flows").await.expect(200);
+    let member = company.owner().get(&super::path_of(&invited)).await.expect(200);
+    assert_eq!(member["status"], "active");
+    let same_address = Person {
+        subject: "another-account".to_owned(),
+        ..ada.clone()
+    };
+    let other = company.as_person(&same_address).get("/api/v1/flows").await;
+    other.expect_error(403, "PERMISSION_DENIED");
+    let token = json!({"token": token_of(&invited)});
+    let late = api.post(ACCEPT, &token).await.expect(200);
+    assert_eq!(text(&late["id"]), text(&invited["id"]));
+}

@@ -1,0 +1,28 @@
+//! `GET /members` and `GET /members/{id}`: for everybody of the account.
+
+use kanat_tests::token_issuer::Person;
+
+use super::{Company, MEMBERS, path_of};
+
+#[tokio::test]
+async fn everybody_reads_who_the_members_are() {
+    let company = Company::on_sqlite().await;
+    let ada = Person::new("Ada Lovelace", "ada@example.com");
+    let hired = company.hires(&ada, "viewer").await;
+    company.invites("bob@example.org", "editor").await;
+    let api = company.as_person(&ada);
+    let all = api.get(MEMBERS).await.expect(200);
+    assert_eq!(all["pagination"]["total"], 2);
+    assert_eq!(all["data"][0]["email"], "bob@example.org");
+    for (search, total) in [("LOVELACE", 1), ("example.org", 1), ("example", 2), ("eve", 0)] {
+        let path = format!("{MEMBERS}?search={search}");
+        let found = api.get(&path).await.expect(200);
+        assert_eq!(found["pagination"]["total"], total, "{search}");
+    }
+    let read = api.get(&path_of(&hired)).await;
+    assert!(!read.header("etag").is_empty());
+    let read = read.expect(200);
+    assert_eq!(read["name"], "Ada Lovelace");
+    let missing = api.get(&format!("{MEMBERS}/mem_none")).await;
+    missing.expect_error(404, "NOT_FOUND");
+}

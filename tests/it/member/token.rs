@@ -1,0 +1,190 @@
+//! Tokens: of rotating keys, of a provider that is away, and of people who forge them.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
+use kanat_tests::rest::text;
+use kanat_tests::token_issuer::{Algorithm, Person, TokenIssuer, now, unsigned};
+use kanat_tests::{FakeTarget, Rest};
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use super::Company;
+use super::company::AUDIENCE;
+
+const ME: &str = "/api/v1/me";
+
+async fn ada_of(company: &Company) -> Person {
+    let ada = Person::new("Ada", "ada@example.com");
+    company.hires(&ada, "viewer").await;
+    ada
+}
+
+#[tokio::test]
+async fn a_forged_token_is_401_and_no_address_in_it_is_called() {
+    let company = Company::on_sqlite().await;
+    let ada = ada_of(&company).await;
+    let trap = FakeTarget::start().await;
+    let bait = format!("{}/keys", trap.url());
+    let issuer = &company.issuer;
+    let kid = issuer.key_id();
+    let mut claims = ada.claims();
+    claims["iss"] = issuer.url().into();
+    claims["aud"] = AUDIENCE.into();
+    claims["exp"] = (now() + 600).into();
+    let good = json!({"alg": "EdDSA", "typ": "JWT", "kid": kid});
+    let api = company.owner();
+    let signed = |header: &Value, claims: &Value| {
+        issuer.sign(&header.to_string(), &claims.to_string())
+    };
+    api.with_key(&signed(&good, &claims)).get(ME).await.expect(200);
+
+    let with = |name: &str, value: Value| {
+        let mut header = good.clone();
+        header[name] = value;
+        header
+    };
+    let but = |name: &str, value: Value| {
+        let mut claims = claims.clone();
+        claims[name] = value;
+        claims
+    };
+    let without = |name: &str| {
+        let mut claims = claims.clone();
+        claims.as_object_mut().unwrap().remove(name);
+        claims
+    };
+    let whole = signed(&good, &claims);
+    let body = unsigned(&good.to_string(), &claims.to_string());
+    let none = unsigned(&with("alg", json!("none")).to_string(), &claims.to_string());
+    let hmac_head = with("alg", json!("HS256")).to_string();
+    let keys = api.http().get(format!("{}/keys", issuer.url())).send().await.unwrap();
+    let public: Value = keys.json().await.unwrap();
+    let point = URL_SAFE_NO_PAD.decode(text(&public["keys"][0]["x"])).unwrap();
+    let hmac = |key: &[u8]| {
+        let signed = unsigned(&hmac_head, &claims.to_string());
+        let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
+        mac.update(signed.as_bytes());
+        let mac = URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes());
+        format!("{signed}.{mac}")
+    };
+    let signature = whole.rsplit('.').next().unwrap().to_owned();
+    let other_claims = unsigned(&good.to_string(), &but("sub", json!("eve")).to_string());
+    let twice = |json: &Value, member: &str| json.to_string().replacen('{', member, 1);
+    let mallory = TokenIssuer::start().await;
+    let forged = [
+        ("alg none", format!("{none}.")),
+        ("alg none, signed", format!("{none}.{signature}")),
+        ("alg None", signed(&with("alg", json!("None")), &claims)),
+        ("HMAC with the key's bytes", hmac(&point)),
+        ("HMAC with the key's text", hmac(public["keys"][0].to_string().as_bytes())),
+        ("no signature", format!("{body}.")),
+        ("tampered", format!("{other_claims}.{signature}")),
+        ("unknown kid", signed(&with("kid", json!("other")), &claims)),
+        ("injected kid", signed(&with("kid", json!("../../../dev/null")), &claims)),
+        ("kid with SQL", signed(&with("kid", json!("' OR 1=1 --")), &claims)),
+        ("kid of a number", signed(&with("kid", json!(1)), &claims)),
+        ("no kid", signed(&json!({"alg": "EdDSA"}), &claims)),
+        ("unknown crit", signed(&with("crit", json!(["b64"])), &claims)),
+        ("another's key", mallory.sign(&good.to_string(), &claims.to_string())),
+        ("another's token", mallory.token(&json!({"sub": "ada", "aud": AUDIENCE}))),
+        ("jku", mallory.sign(&with("jku", json!(bait)).to_string(), &claims.to_string())),
+        ("x5u", mallory.sign(&with("x5u", json!(bait)).to_string(), &claims.to_string())),
+        ("jwk", mallory.sign(&with("jwk", public["keys"][0].clone()).to_string(), &claims.to_string())),
+        ("iss of the bait", signed(&good, &but("iss", json!(trap.url())))),
+        ("iss with a slash", signed(&good, &but("iss", json!(format!("{}/", issuer.url()))))),
+        ("iss in a list", signed(&good, &but("iss", json!([issuer.url()])))),
+        ("no iss", signed(&good, &without("iss"))),
+        ("aud of another", signed(&good, &but("aud", json!("other")))),
+        ("aud of a part", signed(&good, &but("aud", json!("kan")))),
+        ("empty aud", signed(&good, &but("aud", json!([])))),
+        ("no aud", signed(&good, &without("aud"))),
+        ("no sub", signed(&good, &without("sub"))),
+        ("empty sub", signed(&good, &but("sub", json!("")))),
+        ("sub of a number", signed(&good, &but("sub", json!(7)))),
+        ("sub with NUL", signed(&good, &but("sub", json!("a\0b")))),
+        ("no exp", signed(&good, &without("exp"))),
+        ("expired", signed(&good, &but("exp", json!(now() - 120)))),
+        ("exp of a text", signed(&good, &but("exp", json!("9999999999")))),
+        ("not yet valid", signed(&good, &but("nbf", json!(now() + 3600)))),
+        ("nbf of a text", signed(&good, &but("nbf", json!("soon")))),
+        ("claim twice", issuer.sign(&good.to_string(), &twice(&claims, "{\"sub\":\"eve\","))),
+        ("email twice", issuer.sign(&good.to_string(), &twice(&claims, "{\"email\":\"e@e\","))),
+        ("header twice", issuer.sign(&twice(&good, "{\"kid\":\"x\","), &claims.to_string())),
+        ("claims of a list", issuer.sign(&good.to_string(), "[]")),
+        ("no JSON", issuer.sign(&good.to_string(), "{")),
+        ("padding", format!("{whole}==")),
+        ("a blank", whole.replacen('.', ". ", 1)),
+        ("two parts", body),
+        ("four parts", format!("{whole}.x")),
+        ("huge", signed(&good, &but("x", json!("y".repeat(20_000))))),
+    ];
+    for (what, token) in forged {
+        let refused = api.with_key(&token).get(ME).await;
+        assert_eq!(refused.status, 401, "{what}: {}", refused.text);
+        assert!(!refused.text.contains(&bait), "{what}");
+    }
+    assert!(trap.received().is_empty());
+}
+
+#[tokio::test]
+async fn two_credentials_and_blanks_before_a_token_are_refused() {
+    let company = Company::on_sqlite().await;
+    let ada = ada_of(&company).await;
+    let token = company.token(&ada);
+    let send = async |value: String| {
+        let api = company.owner().without_key();
+        api.with_header("authorization", &value).get(ME).await.status
+    };
+    assert_eq!(send(format!("Bearer {token}")).await, 200);
+    assert_eq!(send(format!("bearer {token}")).await, 200);
+    assert_eq!(send(format!("Bearer  {token}")).await, 401);
+    assert_eq!(send(format!("Basic {token}")).await, 401);
+    assert_eq!(send(token).await, 401);
+}
+
+#[tokio::test]
+async fn tokens_of_all_algorithms_and_of_a_list_of_audiences_are_taken() {
+    let company = Company::on_sqlite().await;
+    let ada = ada_of(&company).await;
+    let me = async |api: Rest| api.get(ME).await.expect(200)["email"].clone();
+    let both = json!({"aud": ["other", AUDIENCE], "nbf": now() + 30});
+    let api = company.with_claims(&ada, &both);
+    assert_eq!(me(api).await, "ada@example.com");
+    drop(company);
+    for algorithm in [Algorithm::Es256, Algorithm::Rs256] {
+        let company = Company::on_sqlite().await;
+        company.issuer.rotate_to(algorithm);
+        let ada = ada_of(&company).await;
+        assert_eq!(me(company.as_person(&ada)).await, "ada@example.com");
+    }
+}
+
+#[tokio::test]
+async fn a_new_key_is_asked_for_once_and_known_keys_hold_while_the_provider_is_away() {
+    let company = Company::on_sqlite().await;
+    let ada = ada_of(&company).await;
+    let former = company.as_person(&ada);
+    former.get(ME).await.expect(200);
+    assert_eq!(company.issuer.requests("/keys"), 1);
+    company.issuer.set_away(true);
+    former.get(ME).await.expect(200);
+    // The first keys were asked for a moment ago, and others are asked for every 30 s at most.
+    company.issuer.rotate();
+    for _ in 0..20 {
+        company.as_person(&ada).get(ME).await.expect(401);
+    }
+    former.get(ME).await.expect(200);
+    assert_eq!(company.issuer.requests("/keys"), 1);
+}
+
+#[tokio::test]
+async fn a_provider_that_never_answered_is_503() {
+    let company = Company::on_sqlite().await;
+    company.issuer.set_away(true);
+    let ada = Person::new("Ada", "ada@example.com");
+    company.invites(&ada.email, "viewer").await;
+    let refused = company.as_person(&ada).get(ME).await;
+    refused.expect_error(503, "UNAVAILABLE");
+    company.owner().get(ME).await.expect(200);
+}
