@@ -10,12 +10,11 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Frame;
 use kanat_model::Error;
-use kanat_model::id::ApiKeyId;
 use kanat_net::budget::{Budget, NoRoom, SharedReservation, Shares};
 use tonic::Status;
 use tonic::body::Body;
 
-use crate::app::Caller;
+use crate::app::{Caller, Credential};
 use crate::authentication::Rules;
 use crate::grpc::{MAX_MESSAGE_BYTES, status};
 use crate::middleware::{HttpService, Middleware, Next};
@@ -32,7 +31,7 @@ const SHARES: usize = 4;
 pub struct Admission {
     rules: Arc<Rules>,
     memory: Arc<Budget>,
-    shares: Arc<Shares<ApiKeyId>>,
+    shares: Arc<Shares<Credential>>,
 }
 
 impl Admission {
@@ -55,7 +54,7 @@ impl Middleware for Admission {
         let Some(caller) = request.extensions().get::<Caller>() else {
             return next.run(request).await;
         };
-        let share = self.shares.of(caller.key_id.clone());
+        let share = self.shares.of(caller.credential.clone());
         let held = SharedReservation::new(&self.memory);
         // What the gateway holds of the same request.
         let before = request.extensions_mut().remove::<SharedReservation>();
@@ -170,7 +169,7 @@ mod tests {
     use futures::StreamExt;
     use http_body_util::{BodyExt, StreamBody};
     use kanat_auth::Role;
-    use kanat_model::id::{AccountId, EnvironmentId};
+    use kanat_model::id::{AccountId, ApiKeyId, EnvironmentId};
     use tower::ServiceExt;
 
     use super::*;
@@ -183,8 +182,9 @@ mod tests {
             account_id: AccountId::from("acc_1"),
             environment_id: EnvironmentId::from("env_1"),
             role: Role::Editor,
-            key_id: ApiKeyId::from(key),
+            credential: Credential::Key(ApiKeyId::from(key)),
             name: key.to_owned(),
+            email: None,
             bound_to: None,
             expires_at: None,
             call: None,

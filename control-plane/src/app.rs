@@ -21,6 +21,7 @@ pub mod kept_answer;
 pub mod kept_key;
 pub mod language;
 pub mod lookup_table;
+pub mod member;
 pub mod message;
 mod name;
 pub mod node;
@@ -39,13 +40,14 @@ use std::sync::Arc;
 use kanat_auth::{Role, Sealer};
 use kanat_mail::Mailer;
 use kanat_message_log::{MessageLog, Tenant};
-use kanat_model::id::{AccountId, ApiKeyId, EnvironmentId};
+use kanat_model::id::{AccountId, ApiKeyId, EnvironmentId, MemberId};
 use kanat_model::{Code, Error, Result, Timestamp};
 use kanat_net::outbound;
 use kanat_store::{Db, Store, done_call};
 use tokio::sync::Notify;
 
 use crate::PublicUrl;
+use crate::identity::{Identity, IdentityProviders};
 use crate::push::Hub;
 use crate::retention::Retention;
 use crate::tasks::Tasks;
@@ -73,6 +75,7 @@ pub struct App {
     /// Processes that run adapters in tests.
     pub adapters: kanat_script::Pool,
     pub denials: Arc<audit::Denials>,
+    pub identities: IdentityProviders,
     pub retention: Retention,
     /// Client of the mail server, if the operator has named one.
     pub mailer: Option<Mailer>,
@@ -85,19 +88,50 @@ pub struct Caller {
     pub account_id: AccountId,
     pub environment_id: EnvironmentId,
     pub role: Role,
-    pub key_id: ApiKeyId,
-    /// Name of the key, for records of what the caller did.
+    pub credential: Credential,
+    /// Name of the key or of the person, for records of what the caller did.
     pub name: String,
+    /// E-mail address of the person.
+    pub email: Option<String>,
     /// The only environment that the key opens, if it is bound to one.
     pub bound_to: Option<EnvironmentId>,
-    /// When the key ends, if it does.
+    /// When the credential ends, if it does.
     pub expires_at: Option<Timestamp>,
     /// Name of the call, where it came with an idempotency key: its repeats have the same one, and
     /// no other call has it.
     pub call: Option<String>,
 }
 
+/// Credential of a caller.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Credential {
+    Key(ApiKeyId),
+    /// A token of a member.
+    Member(MemberId),
+    /// A verified token of a person who may be no member.
+    Person(Arc<Identity>),
+}
+
+impl Credential {
+    /// Returns a text that no other credential has: the id, or the issuer and the subject.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Key(id) => id.as_str(),
+            Self::Member(id) => id.as_str(),
+            Self::Person(person) => person.key(),
+        }
+    }
+}
+
 impl Caller {
+    /// Returns what the caller is called in errors.
+    pub fn noun(&self) -> &'static str {
+        match self.credential {
+            Credential::Key(_) => "key",
+            Credential::Member(_) | Credential::Person(_) => "member",
+        }
+    }
+
     /// Errors when the key is bound to an environment: the call is about the whole account.
     pub fn refuse_if_bound(&self) -> Result<()> {
         match self.bound_to {

@@ -3,25 +3,26 @@
 //! in `authentication/rules.rs`. A request without a credential is small, and goes on once it has
 //! come: strangers hold nothing of the memory that callers share.
 
+mod credential;
 mod lasting;
 mod places;
 mod rules;
 mod wrong_keys;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use http::header::{AUTHORIZATION, HeaderName, HeaderValue, USER_AGENT};
+use http::header::{HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Request, Response};
-use kanat_auth::{Permission, Role, key};
+use kanat_auth::Permission;
 use kanat_gateway::PathVariables;
 use kanat_model::audit::Via;
-use kanat_model::id::RequestId;
-use kanat_model::{Code, Error, Result, Timestamp};
+use kanat_model::id::{AccountId, RequestId};
+use kanat_model::{Code, Error, Result};
 use kanat_net::{Pacing, Peer};
-use kanat_store::api_key::{self, ApiKey};
 use kanat_store::environment::{self, Environment};
 use kanat_telemetry::metrics;
+use tokio::sync::OnceCell;
 use tonic::Status;
 use tonic::body::Body;
 
@@ -31,6 +32,7 @@ use crate::app::{App, Caller};
 use crate::grpc::status;
 use crate::middleware::{HttpService, Middleware, Next};
 use crate::request;
+use credential::Presented;
 use lasting::Credentials;
 use places::{Holder, Kind, Places};
 pub use rules::Rules;
@@ -38,9 +40,6 @@ use wrong_keys::WrongKeys;
 
 const ENVIRONMENT: HeaderName = HeaderName::from_static("x-environment");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-/// When a key was last used is written down no more often than this.
-const LAST_USED_PRECISION: Duration = Duration::from_secs(60);
 
 /// Lets in callers with a credential that may do what they ask for.
 #[derive(Clone)]
@@ -50,6 +49,7 @@ pub struct Authentication {
     credentials: Credentials,
     places: Places,
     wrong_keys: WrongKeys,
+    account: Arc<OnceCell<AccountId>>,
 }
 
 impl Authentication {
@@ -60,6 +60,7 @@ impl Authentication {
             credentials: Credentials::default(),
             places: Places::default(),
             wrong_keys: WrongKeys::default(),
+            account: Arc::default(),
         }
     }
 
@@ -82,7 +83,7 @@ impl Authentication {
         let caller = self.admit(path, headers, peer, known).await;
         let caller = caller.map_err(status::of)?;
         let holder = match &caller {
-            Some(caller) => Some(Holder::Key(caller.key_id.clone())),
+            Some(caller) => Some(Holder::Caller(caller.credential.clone())),
             None => peer.map(|peer| Holder::Stranger(peer.network())),
         };
         let place = holder.map(|holder| self.places.take(holder, kind));
@@ -106,74 +107,45 @@ impl Authentication {
         if self.rules.public(path).is_some() {
             return Ok(None);
         }
-        let (caller, environment) = self.caller(headers, peer, known).await?;
+        let (caller, environment) = self.caller(path, headers, peer, known).await?;
         let role = caller.role;
         if !role.allows(self.rules.permission(path)) {
-            let message = format!("a key of role {role} may not do this");
+            let message = format!("a {} of role {role} may not do this", caller.noun());
             return Err(Error::new(Code::PermissionDenied, message));
         }
         if environment.is_protected && !role.allows(self.rules.permission_where_protected(path)) {
             let message = format!(
-                "environment {:?} is protected: a key of role {role} may run and test what is in \
+                "environment {:?} is protected: a {} of role {role} may run and test what is in \
                  it, and change nothing",
-                environment.name
+                environment.name,
+                caller.noun()
             );
             return Err(Error::new(Code::PermissionDenied, message));
         }
         Ok(Some(caller))
     }
 
-    /// Returns the caller and the environment of the call. A caller whose key is right is known
-    /// although the call is refused.
+    /// Returns the caller and the environment of the call. A caller whose credential is right is
+    /// known although the call is refused.
     async fn caller(
         &self,
+        path: &str,
         headers: &HeaderMap,
         peer: Option<&Peer>,
         known: &mut Option<Caller>,
     ) -> Result<(Caller, Environment)> {
-        let sha256 = key::sha256(bearer(headers)?);
-        let address = peer.map(Peer::network);
-        let judgement = address.and_then(|address| self.wrong_keys.begin(address));
-        if let (Some(address), None) = (address, &judgement)
-            && !self.wrong_keys.is_known(&self.app.store, &sha256).await?
-        {
-            self.wrong_keys.refused(address);
-            return Err(Error::new(
-                Code::ResourceExhausted,
-                "too many wrong API keys came from this address",
-            ));
-        }
-        let mut tx = self.app.store.read().await?;
-        let now = Timestamp::now();
-        let found = api_key::by_hash(&mut tx, &sha256).await?;
-        // A key that has expired is answered like one that never was.
-        let Some(key) = found.filter(|key| key.expires_at.is_none_or(|at| now < at)) else {
-            if let Some(judgement) = judgement {
-                judgement.wrong();
-            }
-            return Err(unauthenticated(
-                "the API key is not known, has expired or was revoked",
-            ));
+        let as_person = self.rules.needs_identity(path);
+        let found = match credential::presented(headers)? {
+            Presented::Key(text) => self.by_key(text, peer).await?,
+            Presented::Token(token) => self.by_token(token, as_person, known).await?,
         };
-        if let Some(judgement) = judgement {
-            judgement.right();
-        }
-        let caller = known.insert(Caller {
-            account_id: key.account_id.clone(),
-            environment_id: key.environment_id.clone().unwrap_or_else(|| "".into()),
-            // A role that a newer build knows grants nothing that this one could judge.
-            role: Role::parse(&key.role).unwrap_or(Role::Viewer),
-            key_id: key.id.clone(),
-            name: key.name.clone(),
-            bound_to: key.environment_id.clone(),
-            expires_at: key.expires_at,
-            call: None,
-        });
+        let caller = known.insert(found.caller.clone());
         let wanted = text_header(headers, &ENVIRONMENT)?;
-        let environment = environment_of(&mut tx, &key, wanted).await?;
+        let mut tx = self.app.store.read().await?;
+        let environment = environment_of(&mut tx, caller, wanted).await?;
         caller.environment_id = environment.id.clone();
         drop(tx);
-        note_use(&self.app, &key, now).await;
+        found.note_use(&self.app).await;
         Ok((caller.clone(), environment))
     }
 
@@ -258,14 +230,14 @@ async fn ready(
 /// account's default.
 async fn environment_of(
     db: &mut kanat_store::Db,
-    key: &ApiKey,
+    caller: &Caller,
     wanted: Option<&str>,
 ) -> Result<Environment> {
-    let bound = key.environment_id.as_ref();
+    let bound = caller.bound_to.as_ref();
     let found = match (wanted, bound) {
-        (Some(wanted), _) => environment::find(db, &key.account_id, wanted).await?,
-        (None, Some(bound)) => environment::find(db, &key.account_id, bound.as_str()).await?,
-        (None, None) => environment::default(db, &key.account_id).await?,
+        (Some(wanted), _) => environment::find(db, &caller.account_id, wanted).await?,
+        (None, Some(bound)) => environment::find(db, &caller.account_id, bound.as_str()).await?,
+        (None, None) => environment::default(db, &caller.account_id).await?,
     };
     let denied = || {
         Error::new(
@@ -277,49 +249,7 @@ async fn environment_of(
         Some(found) if bound.is_some_and(|bound| *bound != found.id) => Err(denied()),
         Some(found) => Ok(found),
         None if bound.is_some() => Err(denied()),
-        None => Err(unknown(db, &key.account_id, wanted.unwrap_or("default")).await?),
-    }
-}
-
-/// Not being able to write it down is no reason to refuse the call.
-async fn note_use(app: &App, key: &ApiKey, now: Timestamp) {
-    if key
-        .last_used_at
-        .is_some_and(|at| now.since(at) < LAST_USED_PRECISION)
-    {
-        return;
-    }
-    let noted = async {
-        let mut tx = app.store.begin().await?;
-        api_key::used(&mut tx, &key.id, now).await?;
-        tx.commit().await
-    };
-    if let Err(error) = noted.await {
-        tracing::warn!(key.id = %key.id, error = %error, "cannot note that the key was used");
-    }
-}
-
-fn bearer(headers: &HeaderMap) -> Result<&str> {
-    let mut values = headers.get_all(AUTHORIZATION).iter();
-    let value = values
-        .next()
-        .ok_or_else(|| unauthenticated("send an API key: Authorization: Bearer kanat_ak_..."))?;
-    if values.next().is_some() {
-        return Err(Error::field(
-            "Authorization",
-            "is there more than once: send one credential",
-        ));
-    }
-    let text = value.to_str().ok().and_then(|text| text.split_once(' '));
-    match text {
-        Some((scheme, token))
-            if scheme.eq_ignore_ascii_case("bearer") && token.trim().starts_with(key::PREFIX) =>
-        {
-            Ok(token.trim())
-        }
-        Some(_) | None => Err(unauthenticated(
-            "the Authorization header carries no API key: Bearer kanat_ak_...",
-        )),
+        None => Err(unknown(db, &caller.account_id, wanted.unwrap_or("default")).await?),
     }
 }
 
@@ -354,6 +284,7 @@ mod tests {
     use std::convert::Infallible;
 
     use http_body::Frame;
+    use kanat_auth::Role;
     use kanat_net::Peer;
     use tower::ServiceExt;
 

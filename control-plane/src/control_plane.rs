@@ -15,6 +15,7 @@ use crate::app::flow::Deploys;
 use crate::app::secret::{Elsewhere, MasterKeys};
 use crate::app::{App, bootstrap, environment};
 use crate::cors::Cors;
+use crate::identity::{IdentityProviders, Issuer};
 use crate::jobs::{
     audit, batch_jobs, lease, leftovers, oauth_refresh, observations, schedule_outcomes, schedules,
     secrets_of_flows,
@@ -42,6 +43,8 @@ pub struct Options {
     pub allowed_origins: Vec<String>,
     /// How nodes of other processes prove themselves; without it there are none.
     pub nodes: Option<Access>,
+    /// Identity providers that people log in by.
+    pub issuers: Vec<Issuer>,
     pub retention: Retention,
     /// File that the master keys come from, where no other process has the folder and the store.
     pub key_file: Option<KeyFile>,
@@ -80,6 +83,8 @@ pub enum Error {
     Log(#[from] kanat_message_log::Error),
     #[error("the settings of environments cannot be published: {0}")]
     Environments(kanat_model::Error),
+    #[error("people cannot log in by their providers: {0}")]
+    IdentityProviders(outbound::Error),
     #[error("the API's descriptors are not usable: {0}")]
     Descriptors(String),
 }
@@ -115,6 +120,8 @@ impl ControlPlane {
                 Arc::clone(&sealer),
             ));
         }
+        let identities =
+            IdentityProviders::new(options.issuers, &tasks).map_err(Error::IdentityProviders)?;
         let adapters = kanat_script::Pool::new(options.adapters);
         let deploys = Deploys::default();
         let batch_jobs = Arc::default();
@@ -135,6 +142,7 @@ impl ControlPlane {
             api_url,
             adapters,
             denials: Arc::default(),
+            identities,
             retention: options.retention,
             mailer: options.mailer,
         });

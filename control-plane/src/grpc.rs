@@ -39,6 +39,7 @@ mod environment;
 mod flow;
 mod language;
 mod lookup_table;
+mod member;
 mod message;
 mod node;
 pub mod page;
@@ -110,6 +111,7 @@ pub(crate) async fn routes(app: &Arc<App>) -> Result<Routes, crate::Error> {
         flow_service_server::FlowServiceServer,
         language_service_server::LanguageServiceServer,
         lookup_table_service_server::LookupTableServiceServer,
+        member_service_server::MemberServiceServer,
         message_service_server::MessageServiceServer,
         node_service_server::NodeServiceServer,
         policy_service_server::PolicyServiceServer,

@@ -160,7 +160,7 @@ impl<'a> Once<'a> {
     fn mark(&self, parts: &mut Parts, body: &[u8]) {
         let mut hash = Sha256::new();
         for part in [
-            self.caller.key_id.as_str(),
+            self.caller.credential.id(),
             self.caller.environment_id.as_str(),
             &self.path,
             &self.key,
@@ -229,8 +229,9 @@ impl<'a> Once<'a> {
         longest_run: Duration,
     ) -> Result<Option<AnsweredRequest>> {
         let now = Timestamp::now();
+        let credential = self.caller.credential.id();
         let mut tx = self.app.store.begin().await?;
-        let found = answered_request::get(&mut tx, &self.caller.key_id, &self.key).await?;
+        let found = answered_request::get(&mut tx, credential, &self.key).await?;
         match found.filter(|found| now.since(found.created_at) < WINDOW) {
             Some(found) if request.is_some_and(|request| found.request != *request) => {
                 Err(another())
@@ -248,8 +249,7 @@ impl<'a> Once<'a> {
             Some(_) | None => {
                 let request = request.unwrap_or(&[0; 32]);
                 let own = self.app.hub.boot_id();
-                answered_request::begin(&mut tx, &self.caller.key_id, &self.key, request, own, now)
-                    .await?;
+                answered_request::begin(&mut tx, credential, &self.key, request, own, now).await?;
                 answered_request::forget_older(&mut tx, now.before(WINDOW)).await?;
                 done_call::forget_older(&mut tx, now.before(WINDOW)).await?;
                 tx.commit().await?;
@@ -312,7 +312,7 @@ impl<'a> Once<'a> {
     }
 
     async fn keep(&self, answer: Option<&Bytes>) {
-        let credential = &self.caller.key_id;
+        let credential = self.caller.credential.id();
         let key = self.key.as_str();
         let kept = async {
             let mut tx = self.app.store.begin().await?;
@@ -341,7 +341,7 @@ impl<'a> Once<'a> {
     }
 
     fn seal_context(&self) -> String {
-        seal_context(self.caller.key_id.as_str(), &self.key)
+        seal_context(self.caller.credential.id(), &self.key)
     }
 }
 

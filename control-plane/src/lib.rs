@@ -17,6 +17,7 @@ mod deadline;
 pub mod fuzz;
 pub mod grpc;
 mod idempotency;
+mod identity;
 mod jobs;
 mod master_key;
 mod middleware;
@@ -30,6 +31,7 @@ mod tasks;
 mod validation;
 
 pub use control_plane::{ControlPlane, Error, Options};
+pub use identity::Issuer;
 pub use monitor::Monitor;
 pub use public_url::PublicUrl;
 pub use push::remote::{Access, BoundNode, Proof};

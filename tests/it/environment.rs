@@ -1,6 +1,7 @@
 //! Environments: three from the first start, kept apart; more of them, and where their consumers
 //! call.
 
+mod bound;
 mod delete;
 mod protected;
 mod retention;

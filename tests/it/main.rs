@@ -22,6 +22,7 @@ mod flow;
 mod hardening;
 mod language;
 mod lookup_table;
+mod member;
 mod message;
 mod metrics;
 mod node;

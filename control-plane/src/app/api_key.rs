@@ -1,14 +1,14 @@
 //! Use-cases of API keys.
 
 use kanat_auth::{Role, key};
-use kanat_model::id::ApiKeyId;
+use kanat_model::id::{ApiKeyId, EnvironmentId};
 use kanat_model::page::{ListPage, Page};
 use kanat_model::{Code, Error, Result, Secret, Timestamp};
 use kanat_store::api_key::{self, ApiKey};
-use kanat_store::environment;
+use kanat_store::{account, environment};
 
 use crate::app::faults::both;
-use crate::app::{Call, Caller, audit, beyond_binding, name};
+use crate::app::{Call, Caller, Credential, audit, beyond_binding, member, name};
 
 /// A key to be made.
 #[derive(Debug, Clone)]
@@ -31,7 +31,12 @@ pub async fn create(call: &Call, new: NewApiKey) -> Result<(ApiKey, Option<Secre
     let role = role(&call.caller, new.role.as_deref());
     let name = name::check("name", &new.name);
     let ((name, role), wanted) = both(both(name, role), wanted)?;
-    let expires_at = match (wanted, call.caller.expires_at) {
+    // The token of a person ends soon, and says nothing of how long a key may last.
+    let end = match call.caller.credential {
+        Credential::Key(_) => call.caller.expires_at,
+        Credential::Member(_) | Credential::Person(_) => None,
+    };
+    let expires_at = match (wanted, end) {
         (Some(wanted), Some(end)) if wanted > end => return Err(beyond_expiry(end)),
         (wanted, end) => wanted.or(end),
     };
@@ -83,16 +88,21 @@ pub async fn create(call: &Call, new: NewApiKey) -> Result<(ApiKey, Option<Secre
     Ok((row, Some(made.text)))
 }
 
-/// The account's keys, newest first.
+/// The account's keys, newest first; of them those of the environment that the key is bound to, if
+/// it is.
 pub async fn list(call: &Call, page: Page) -> Result<ListPage<ApiKey>> {
     let mut tx = call.read().await?;
-    Ok(api_key::list(&mut tx, &call.caller.account_id, page).await?)
+    let bound_to = call.caller.bound_to.as_ref();
+    let bound_to = bound_to.map_or("", EnvironmentId::as_str);
+    Ok(api_key::list(&mut tx, &call.caller.account_id, bound_to, page).await?)
 }
 
-/// Revokes a key at once. The last key that opens the whole account stays.
+/// Revokes a key at once. The last owner's key of the whole account stays while no member is an
+/// owner.
 pub async fn delete(call: &Call, id: &ApiKeyId) -> Result<()> {
     let now = Timestamp::now();
     let mut tx = call.write().await?;
+    account::lock(&mut tx, &call.caller.account_id).await?;
     if call.caller.repeats(&mut tx, id).await? {
         return Ok(());
     }
@@ -102,7 +112,11 @@ pub async fn delete(call: &Call, id: &ApiKeyId) -> Result<()> {
     if !call.caller.role.may_grant(role) {
         return Err(Error::new(
             Code::PermissionDenied,
-            format!("a key of role {} cannot revoke this one", call.caller.role),
+            format!(
+                "a {} of role {} cannot revoke this one",
+                call.caller.noun(),
+                call.caller.role
+            ),
         ));
     }
     if call.caller.bound_to.is_some() && call.caller.bound_to != found.environment_id {
@@ -110,9 +124,7 @@ pub async fn delete(call: &Call, id: &ApiKeyId) -> Result<()> {
     }
     let opens_all = role == Role::Owner && found.environment_id.is_none();
     if opens_all && api_key::other_owners(&mut tx, &call.caller.account_id, id, now).await? == 0 {
-        return Err(Error::precondition(
-            "the account's last owner key cannot be revoked: make another one first",
-        ));
+        member::refuse_last_owner_key(&mut tx, &call.caller.account_id).await?;
     }
     api_key::delete(&mut tx, &call.caller.account_id, id, now).await?;
     audit::deleted(call, &mut tx, &found).await?;
@@ -129,7 +141,8 @@ fn role(caller: &Caller, text: Option<&str>) -> Result<Role> {
     })?;
     if !caller.role.may_grant(role) {
         let message = format!(
-            "a key of role {} cannot make one of role {role}",
+            "a {} of role {} cannot make a key of role {role}",
+            caller.noun(),
             caller.role
         );
         return Err(Error::new(Code::PermissionDenied, message));

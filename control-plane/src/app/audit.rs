@@ -23,7 +23,7 @@ use kanat_store::audit::{self, Entry};
 use kanat_store::{Db, Error as StoreError};
 use serde_json::Value;
 
-use crate::app::{App, Call, Caller};
+use crate::app::{App, Call, Caller, Credential};
 pub use action::Action;
 pub use denied::Denials;
 pub use list::{EntryPage, Query, list};
@@ -98,10 +98,13 @@ impl Caller {
     /// Returns the caller as records of what it did tell it.
     pub fn principal(&self) -> Principal {
         Principal {
-            kind: PrincipalType::ApiKey,
-            id: self.key_id.to_string(),
+            kind: match self.credential {
+                Credential::Key(_) => PrincipalType::ApiKey,
+                Credential::Member(_) | Credential::Person(_) => PrincipalType::User,
+            },
+            id: self.credential.id().to_owned(),
             name: self.name.clone(),
-            email: None,
+            email: self.email.clone(),
             role: self.role.to_string(),
         }
     }

@@ -60,10 +60,12 @@ pub async fn create(call: &Call, fields: Fields) -> Result<ChangeResult<Environm
     change.commit(made).await
 }
 
-/// The account's environments, oldest first.
+/// The account's environments, oldest first; of them the one that the key is bound to, if it is.
 pub async fn list(call: &Call, page: Page) -> Result<ListPage<Environment>> {
     let mut tx = call.read().await?;
-    Ok(environment::list(&mut tx, &call.caller.account_id, page).await?)
+    let bound_to = call.caller.bound_to.as_ref();
+    let bound_to = bound_to.map_or("", EnvironmentId::as_str);
+    Ok(environment::list(&mut tx, &call.caller.account_id, bound_to, page).await?)
 }
 
 /// One environment.
@@ -78,10 +80,6 @@ pub async fn update(
     fields: Fields,
 ) -> Result<ChangeResult<Environment>> {
     let id = get(call, id_or_name).await?.id;
-    let bound_to = call.caller.bound_to.as_ref();
-    if bound_to.is_some_and(|bound| *bound != id) {
-        return Err(beyond_binding());
-    }
     let mut change = Change::begin(&call.app, &id).await?;
     let before = existing(call, &mut change, id.as_str()).await?;
     if call.caller.repeats(&mut change, &id).await? {
@@ -223,7 +221,9 @@ async fn is_published(db: &mut Db, public_host: Option<&str>) -> Result<bool> {
 async fn existing(call: &Call, db: &mut Db, id_or_name: &str) -> Result<Environment> {
     let account = &call.caller.account_id;
     let found = environment::find(db, account, id_or_name).await?;
+    let bound_to = call.caller.bound_to.as_ref();
     match found {
+        Some(found) if bound_to.is_some_and(|bound| *bound != found.id) => Err(beyond_binding()),
         Some(found) => Ok(found),
         None => Err(unknown(db, account, id_or_name).await?),
     }
@@ -232,7 +232,7 @@ async fn existing(call: &Call, db: &mut Db, id_or_name: &str) -> Result<Environm
 /// Returns the error for an environment that does not exist, with the nearest name of those that
 /// do.
 pub async fn unknown(db: &mut Db, account: &AccountId, wanted: &str) -> Result<Error> {
-    let all = environment::list(db, account, Page::new(Some(500), None)).await?;
+    let all = environment::list(db, account, "", Page::new(Some(500), None)).await?;
     let near = nearest::suggestion(
         wanted,
         all.items

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use kanat_auth::{Role, key, random_token};
+use kanat_mail::Mail;
 use kanat_model::audit::PrincipalType;
 use kanat_model::id::{AccountId, MemberId};
 use kanat_model::member::Status;
 use kanat_model::page::{ListPage, Page};
 use kanat_model::{Code, Error, Result, Secret, Timestamp};
-use kanat_net::mail::Mail;
 use kanat_store::member::{self, Member, folded};
 use kanat_store::{Db, account};
 
@@ -228,14 +228,20 @@ pub async fn accept(mut call: Call, token: &str) -> Result<Member> {
 pub async fn of_identity(app: &App, account: &AccountId, person: &Identity) -> Result<Member> {
     let denied = |text: &str| Error::new(Code::PermissionDenied, text);
     if person.role == ClaimedRole::Missing {
-        return Err(denied("the token has no role of this service: ask its issuer"));
+        return Err(denied(
+            "the token has no role of this service: ask its issuer",
+        ));
     }
     let now = Timestamp::now();
     let found = find(&mut *app.store.read().await?, account, person, now).await?;
     let wants_change = match (&found, person.role) {
         (Some(found), _) => is_outdated(found, person),
         (None, ClaimedRole::Given(_)) => true,
-        (None, _) => return Err(denied("you are not a member: ask an admin for an invitation")),
+        (None, _) => {
+            return Err(denied(
+                "you are not a member: ask an admin for an invitation",
+            ));
+        }
     };
     if let Some(found) = found.clone().filter(|_| !wants_change) {
         return Ok(found);

@@ -19,7 +19,7 @@ pub async fn list(call: &Call) -> Result<Vec<Node>, Error> {
         limit: u32::MAX,
         offset: 0,
     };
-    let own = environment::list(&mut tx, &call.caller.account_id, everything)
+    let own = environment::list(&mut tx, &call.caller.account_id, "", everything)
         .await?
         .items;
     let saved = node::all(&mut tx).await?;

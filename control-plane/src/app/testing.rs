@@ -15,7 +15,8 @@ use kanat_store::flow::Flow;
 use kanat_store::{Store, environment, flow};
 
 use super::flow::Deploys;
-use super::{App, Call, Caller, IfMatch};
+use super::{App, Call, Caller, Credential, IfMatch};
+use crate::identity::IdentityProviders;
 use crate::push::Hub;
 use crate::push::source::Source;
 use crate::tasks::Tasks;
@@ -25,6 +26,7 @@ pub fn over(store: Store, log: Arc<dyn MessageLog>) -> App {
     let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());
     let policy = Arc::new(Policy::new(Vec::new(), Default::default()));
     let tasks = Tasks::default();
+    let identities = IdentityProviders::new(Vec::new(), &tasks).unwrap();
     let source = Source::new(store.clone(), Arc::clone(&sealer));
     App {
         hub: Hub::new(source, tasks.clone()),
@@ -40,6 +42,7 @@ pub fn over(store: Store, log: Arc<dyn MessageLog>) -> App {
         api_url: crate::PublicUrl::default(),
         adapters: kanat_script::Pool::new(kanat_script::Options::default()),
         denials: Arc::default(),
+        identities,
         retention: Default::default(),
         mailer: None,
     }
@@ -65,8 +68,9 @@ pub async fn caller(app: &App, role: Role) -> Caller {
         account_id: environment.account_id,
         environment_id: environment.id,
         role,
-        key_id: ApiKeyId::generate(),
+        credential: Credential::Key(ApiKeyId::generate()),
         name: "test".to_owned(),
+        email: None,
         bound_to: None,
         expires_at: None,
         call: None,

@@ -13,9 +13,9 @@ use futures::future::BoxFuture;
 use http::{HeaderMap, Response};
 use http_body::Frame;
 use kanat_auth::Role;
-use kanat_model::id::ApiKeyId;
+use kanat_model::id::EnvironmentId;
 use kanat_model::{Code, Error, Result, Timestamp};
-use kanat_store::api_key::{self, ApiKey};
+use kanat_store::{api_key, member};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 use tonic::Status;
@@ -23,7 +23,7 @@ use tonic::body::Body;
 
 use super::places::Place;
 use super::unauthenticated;
-use crate::app::{App, Caller};
+use crate::app::{App, Caller, Credential};
 use crate::grpc::status;
 
 /// Interval at which a stream checks its credential.
@@ -34,12 +34,20 @@ const CACHE_TIME: Duration = Duration::from_millis(250);
 
 /// Credentials that have streams, as they were last read.
 #[derive(Clone, Default)]
-pub struct Credentials(Arc<Mutex<HashMap<ApiKeyId, Reading>>>);
+pub struct Credentials(Arc<Mutex<HashMap<Credential, Reading>>>);
 
 struct Reading {
     at: Instant,
-    /// `None` once the key is revoked.
-    key: Option<ApiKey>,
+    /// `None` once the key is revoked, or the member removed.
+    rights: Option<Rights>,
+}
+
+/// What a credential opens.
+#[derive(Debug, Clone)]
+struct Rights {
+    /// A role's text.
+    role: String,
+    environment_id: Option<EnvironmentId>,
 }
 
 impl Credentials {
@@ -71,22 +79,20 @@ impl Credentials {
     async fn end(&self, app: &App, caller: &Caller) -> Error {
         let mut changes = app.store.changes();
         loop {
-            let expires_at = match self.read(app, caller).await {
-                Ok(None) => return unauthenticated("the API key was revoked"),
-                Ok(Some(key)) => match judge(caller, &key, Timestamp::now()) {
-                    Ok(()) => key.expires_at,
-                    Err(error) => return error,
-                },
-                // A store that does not answer revokes nothing, either.
-                Err(error) => {
-                    tracing::warn!(
-                        %error,
-                        key.id = %caller.key_id,
-                        "cannot see whether a key that has a stream holds",
-                    );
-                    None
+            match self.read(app, caller).await {
+                Ok(rights) => {
+                    if let Err(error) = judge(caller, rights.as_ref(), Timestamp::now()) {
+                        return error;
+                    }
                 }
-            };
+                // A store that does not answer revokes nothing, either.
+                Err(error) => tracing::warn!(
+                    %error,
+                    credential.id = caller.credential.id(),
+                    "cannot see whether a credential that has a stream holds",
+                ),
+            }
+            let expires_at = caller.expires_at;
             let left = expires_at.map_or(Duration::MAX, |at| at.since(Timestamp::now()));
             tokio::select! {
                 () = changes.next(CHECK_INTERVAL) => {}
@@ -95,47 +101,75 @@ impl Credentials {
         }
     }
 
-    async fn read(&self, app: &App, caller: &Caller) -> Result<Option<ApiKey>> {
+    async fn read(&self, app: &App, caller: &Caller) -> Result<Option<Rights>> {
+        let credential = &caller.credential;
         if let Some(found) = self
             .0
             .lock()
-            .get(&caller.key_id)
+            .get(credential)
             .filter(|reading| reading.at.elapsed() < CACHE_TIME)
         {
-            return Ok(found.key.clone());
+            return Ok(found.rights.clone());
         }
-        let key = api_key::get(
-            &mut *app.store.read().await?,
-            &caller.account_id,
-            &caller.key_id,
-        )
-        .await?;
+        let mut tx = app.store.read().await?;
+        let account = &caller.account_id;
+        let rights = match credential {
+            Credential::Key(id) => {
+                let key = api_key::get(&mut tx, account, id).await?;
+                key.map(|key| Rights {
+                    role: key.role,
+                    environment_id: key.environment_id,
+                })
+            }
+            Credential::Member(id) => {
+                let member = member::get(&mut tx, account, id).await?;
+                member.map(|member| Rights {
+                    role: member.role,
+                    environment_id: None,
+                })
+            }
+            Credential::Person(_) => Some(Rights {
+                role: caller.role.to_string(),
+                environment_id: None,
+            }),
+        };
+        drop(tx);
         let mut readings = self.0.lock();
         readings.retain(|_, reading| reading.at.elapsed() < CACHE_TIME);
         readings.insert(
-            caller.key_id.clone(),
+            credential.clone(),
             Reading {
                 at: Instant::now(),
-                key: key.clone(),
+                rights: rights.clone(),
             },
         );
-        Ok(key)
+        Ok(rights)
     }
 }
 
-/// Errors when the key allows less than it did when the stream began.
-fn judge(caller: &Caller, key: &ApiKey, now: Timestamp) -> Result<()> {
-    if key.expires_at.is_some_and(|at| now >= at) {
-        return Err(unauthenticated("the API key has expired"));
+/// Errors when the credential allows less than it did when the stream began.
+fn judge(caller: &Caller, rights: Option<&Rights>, now: Timestamp) -> Result<()> {
+    let Some(rights) = rights else {
+        return Err(unauthenticated(match caller.credential {
+            Credential::Key(_) => "the API key was revoked",
+            Credential::Member(_) | Credential::Person(_) => "the member was removed",
+        }));
+    };
+    if caller.expires_at.is_some_and(|at| now >= at) {
+        return Err(unauthenticated(match caller.credential {
+            Credential::Key(_) => "the API key has expired",
+            Credential::Member(_) | Credential::Person(_) => "the access token has expired",
+        }));
     }
-    let role = Role::parse(&key.role).unwrap_or(Role::Viewer);
+    let role = Role::parse(&rights.role).unwrap_or(Role::Viewer);
     if role != caller.role && !role.may_grant(caller.role) {
-        return Err(Error::new(
-            Code::PermissionDenied,
-            "the role of the API key was lowered",
-        ));
+        let message = match caller.credential {
+            Credential::Key(_) => "the role of the API key was lowered",
+            Credential::Member(_) | Credential::Person(_) => "the role of the member was lowered",
+        };
+        return Err(Error::new(Code::PermissionDenied, message));
     }
-    if key.environment_id != caller.bound_to {
+    if rights.environment_id != caller.bound_to {
         return Err(Error::new(
             Code::PermissionDenied,
             "the API key was bound to another environment",
@@ -186,14 +220,14 @@ impl http_body::Body for BoundBody {
 
 #[cfg(test)]
 mod tests {
-    use kanat_model::id::{AccountId, EnvironmentId};
+    use kanat_model::id::{AccountId, ApiKeyId};
 
     use super::*;
     use crate::authentication::places::{Holder, Kind, Places};
 
     #[test]
     fn an_answer_of_headers_alone_is_at_its_end() {
-        let key = Holder::Key(ApiKeyId::from("key_1"));
+        let key = Holder::Caller(Credential::Key(ApiKeyId::from("key_1")));
         let place = Places::default().take(key, Kind::Stream).unwrap();
         let end = Some(futures::future::pending().boxed());
         assert!(http_body::Body::is_end_stream(&BoundBody {
@@ -205,52 +239,48 @@ mod tests {
 
     #[test]
     fn a_key_that_allows_less_than_before_ends_its_streams() {
-        let caller = Caller {
+        let at = Timestamp::from_millis;
+        let caller = |expires_at| Caller {
             account_id: AccountId::from("acc_1"),
             environment_id: EnvironmentId::from("env_1"),
             role: Role::Editor,
-            key_id: ApiKeyId::from("key_1"),
+            credential: Credential::Key(ApiKeyId::from("key_1")),
             name: "reader".to_owned(),
+            email: None,
             bound_to: None,
-            expires_at: None,
+            expires_at,
             call: None,
         };
-        let now = Timestamp::from_millis(1_000);
-        let at = Timestamp::from_millis;
-        let key = |role: Role, expires_at, environment_id| ApiKey {
-            id: caller.key_id.clone(),
-            account_id: caller.account_id.clone(),
-            name: caller.name.clone(),
-            role: role.as_str().to_owned(),
-            environment_id,
-            sha256: [0; 32],
-            prefix: String::new(),
-            created_at: at(0),
-            expires_at,
-            last_used_at: None,
-            created_by_type: None,
-            created_by_id: None,
-            created_by_name: None,
+        let rights = |role: Role, environment_id| {
+            Some(Rights {
+                role: role.to_string(),
+                environment_id,
+            })
         };
-        for (key, code) in [
-            (key(Role::Editor, None, None), None),
-            (key(Role::Editor, Some(at(1_001)), None), None),
-            (key(Role::Admin, None, None), None),
+        let of_other = Some(EnvironmentId::from("env_2"));
+        for (rights, expires_at, code) in [
+            (rights(Role::Editor, None), None, None),
+            (rights(Role::Editor, None), Some(at(1_001)), None),
+            (rights(Role::Admin, None), None, None),
+            (None, None, Some(Code::Unauthenticated)),
             (
-                key(Role::Editor, Some(at(1_000)), None),
+                rights(Role::Editor, None),
+                Some(at(1_000)),
                 Some(Code::Unauthenticated),
             ),
-            (key(Role::Viewer, None, None), Some(Code::PermissionDenied)),
             (
-                key(Role::Editor, None, Some(EnvironmentId::from("env_2"))),
+                rights(Role::Viewer, None),
+                None,
+                Some(Code::PermissionDenied),
+            ),
+            (
+                rights(Role::Editor, of_other),
+                None,
                 Some(Code::PermissionDenied),
             ),
         ] {
-            assert_eq!(
-                judge(&caller, &key, now).err().map(|error| error.code),
-                code,
-                "{key:?}"
-            );
+            let judged = judge(&caller(expires_at), rights.as_ref(), at(1_000));
+            assert_eq!(judged.err().map(|error| error.code), code, "{rights:?}");
         }
     }
 }

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use kanat_model::id::ApiKeyId;
 use kanat_model::{Code, Error};
 use parking_lot::Mutex;
+
+use crate::app::Credential;
 
 /// Calls of one holder that wait for their answer.
 const MAX_CALLS_OF_HOLDER: usize = 64;
@@ -32,7 +33,7 @@ struct Open {
 /// Holder of places.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Holder {
-    Key(ApiKeyId),
+    Caller(Credential),
     /// The network of a caller without a credential.
     Stranger(IpAddr),
 }
@@ -90,7 +91,8 @@ impl Places {
 impl Holder {
     fn name(&self) -> &'static str {
         match self {
-            Self::Key(_) => "this key",
+            Self::Caller(Credential::Key(_)) => "this key",
+            Self::Caller(_) => "this member",
             Self::Stranger(_) => "this address",
         }
     }
@@ -98,7 +100,7 @@ impl Holder {
     /// Number of streams that all holders of this sort may have.
     fn streams(&self) -> usize {
         match self {
-            Self::Key(_) => MAX_STREAMS,
+            Self::Caller(_) => MAX_STREAMS,
             Self::Stranger(_) => MAX_STREAMS_OF_STRANGERS,
         }
     }
@@ -108,7 +110,7 @@ impl Open {
     /// The streams of all holders of the same sort.
     fn streams_like(&mut self, holder: &Holder) -> &mut usize {
         match holder {
-            Holder::Key(_) => &mut self.streams,
+            Holder::Caller(_) => &mut self.streams,
             Holder::Stranger(_) => &mut self.streams_of_strangers,
         }
     }
@@ -129,13 +131,19 @@ impl Drop for Place {
 
 #[cfg(test)]
 mod tests {
+    use kanat_model::id::ApiKeyId;
+
     use super::*;
+
+    fn key_of(id: ApiKeyId) -> Holder {
+        Holder::Caller(Credential::Key(id))
+    }
 
     #[test]
     fn one_caller_takes_so_many_places_and_leaves_those_of_others() {
         let places = Places::default();
-        let one = || Holder::Key(ApiKeyId::from("key_1"));
-        let other = || Holder::Key(ApiKeyId::from("key_2"));
+        let one = || key_of(ApiKeyId::from("key_1"));
+        let other = || key_of(ApiKeyId::from("key_2"));
         let mut calls: Vec<_> = (0..MAX_CALLS_OF_HOLDER)
             .map(|_| places.take(one(), Kind::Call).unwrap())
             .collect();
@@ -154,8 +162,7 @@ mod tests {
     #[test]
     fn all_callers_have_so_many_streams_together() {
         let places = Places::default();
-        let key =
-            |n: usize| Holder::Key(ApiKeyId::from(format!("key_{}", n / MAX_STREAMS_OF_HOLDER)));
+        let key = |n: usize| key_of(ApiKeyId::from(format!("key_{}", n / MAX_STREAMS_OF_HOLDER)));
         let mut streams: Vec<_> = (0..MAX_STREAMS)
             .map(|n| places.take(key(n), Kind::Stream).unwrap())
             .collect();
@@ -187,7 +194,7 @@ mod tests {
         let own = places.take(stranger(0), Kind::Stream).err().unwrap();
         assert_eq!(own.message, "this address has 64 live streams open");
         assert!(places.take(more, Kind::Call).is_ok());
-        let key = Holder::Key(ApiKeyId::from("key_1"));
+        let key = key_of(ApiKeyId::from("key_1"));
         assert!(places.take(key, Kind::Stream).is_ok());
         drop(streams);
         assert!(places.0.lock().by_holder.is_empty());

@@ -50,6 +50,8 @@ pub struct Rules {
 enum Need {
     /// A credential whose role has the permission.
     Role(Permission),
+    /// A verified token of a person, who may be no member.
+    Identity,
     /// No credential.
     Nothing,
 }
@@ -156,13 +158,18 @@ impl Rules {
         (self.needs.get(path) == Some(&Need::Nothing)).then_some(PUBLIC_BYTES)
     }
 
+    /// Returns whether the method at `path` is called as a person, who may be no member.
+    pub fn needs_identity(&self, path: &str) -> bool {
+        self.needs.get(path) == Some(&Need::Identity)
+    }
+
     /// Returns the permission that a caller of the method at `path` needs. A method that does not
     /// exist is not for everybody to look for.
     pub fn permission(&self, path: &str) -> Permission {
         match self.needs.get(path) {
             Some(Need::Role(permission)) => *permission,
             None if !OF_GRPC.contains(&split(path).0) => Permission::Write,
-            Some(Need::Nothing) | None => Permission::Read,
+            Some(Need::Identity | Need::Nothing) | None => Permission::Read,
         }
     }
 
@@ -205,6 +212,7 @@ fn need(option: &ExtensionDescriptor, method: &MethodDescriptor) -> Option<Need>
         "PERMISSION_WRITE" => Some(Need::Role(Permission::Write)),
         "PERMISSION_ADMIN" => Some(Need::Role(Permission::Admin)),
         "PERMISSION_BILLING" => Some(Need::Role(Permission::Billing)),
+        "PERMISSION_IDENTITY" => Some(Need::Identity),
         "PERMISSION_PUBLIC" => Some(Need::Nothing),
         _ => None,
     }

@@ -77,6 +77,7 @@ list_items! {
     FlowVersion in ListFlowVersionsResponse,
     LookupTable in ListLookupTablesResponse,
     Node in ListNodesResponse,
+    Member in ListMembersResponse,
     Policy in ListPoliciesResponse,
     PublishedApi in ListPublishedApisResponse,
     PublishedApiVersion in ListPublishedApiVersionsResponse,

@@ -21,7 +21,7 @@ use crate::process::service::Service;
 use crate::process::waiting::Listeners;
 use crate::process::{self, Frame, database, listener, mail};
 use crate::settings::control_plane::{Flags, Settings};
-use crate::settings::{self, Sources};
+use crate::settings::{self, Sources, oidc};
 
 /// Runs until SIGTERM or SIGINT, then ends what is open.
 pub async fn run(flags: Flags, sources: Sources) -> Result<()> {
@@ -52,6 +52,7 @@ async fn start(settings: Settings) -> Result<Service> {
     let public = control.public_url.as_deref();
     let outbound = egress::client(&process, local_targets, ports(), public)?;
     egress::announce(local_targets, Reach::Others);
+    oidc::warn(&control.plane.issuers);
     let listeners = Listeners::new(ports());
     let log = database::log(&process, &folder, &listeners).await?;
     let accept_empty = control.plane.accept_empty_config;

@@ -10,6 +10,7 @@ pub mod environment;
 mod file;
 pub mod node;
 mod nodes;
+pub mod oidc;
 pub mod pools;
 pub mod process;
 mod sources;

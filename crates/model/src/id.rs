@@ -75,6 +75,7 @@ ids! {
     BatchJobId = "bat";
     ApiKeyId = "key";
     PolicyId = "pol";
+    MemberId = "mem";
     AuditEntryId = "aud";
     PublishedApiId = "api";
     ConsumerKeyId = "ck";

@@ -2,7 +2,7 @@
 //! there is one.
 
 use kanat_model::Timestamp;
-use kanat_model::id::{ApiKeyId, BootId};
+use kanat_model::id::BootId;
 
 use crate::record::record;
 use crate::statement::statements;
@@ -28,12 +28,12 @@ record!(AnsweredRequest {
 
 statements! {
     /// Returns the request of a credential under the idempotency key `name`.
-    fn get(credential: &ApiKeyId, name: &str) -> Option<AnsweredRequest> =
+    fn get(credential: &str, name: &str) -> Option<AnsweredRequest> =
         "SELECT {COLUMNS} FROM kept_answer WHERE key_id = $1 AND name = $2";
 
     /// Notes that a control plane runs a request; what was known under the key is forgotten.
     fn begin(
-        credential: &ApiKeyId,
+        credential: &str,
         name: &str,
         request: &[u8; 32],
         begun_by: &BootId,
@@ -46,7 +46,7 @@ statements! {
 
     /// Keeps the sealed answer, and which request it was, which may not have been known at its
     /// begin.
-    fn answer(credential: &ApiKeyId, name: &str, request: &[u8; 32], sealed: &[u8]) =
+    fn answer(credential: &str, name: &str, request: &[u8; 32], sealed: &[u8]) =
         "UPDATE kept_answer SET request = $3, answer = $4 WHERE key_id = $1 AND name = $2";
 
     /// Forgets the requests that have no answer, for a process that is alone with the database and
@@ -54,7 +54,7 @@ statements! {
     fn forget_unanswered() = "DELETE FROM kept_answer WHERE answer IS NULL";
 
     /// Makes the key free again.
-    fn forget(credential: &ApiKeyId, name: &str) =
+    fn forget(credential: &str, name: &str) =
         "DELETE FROM kept_answer WHERE key_id = $1 AND name = $2";
 
     /// Forgets what was begun before `at`, of all accounts.

@@ -71,8 +71,10 @@ statements! {
 }
 
 lists! {
-    /// The account's keys, newest first.
-    fn list(account: &AccountId) -> ApiKey =
-        "FROM api_key WHERE account_id = $1 AND deleted_at IS NULL",
-        "ORDER BY id DESC LIMIT $2 OFFSET $3";
+    /// The account's keys, newest first; of them those that are bound to an environment, unless it
+    /// is empty.
+    fn list(account: &AccountId, environment: &str) -> ApiKey =
+        "FROM api_key WHERE account_id = $1 AND deleted_at IS NULL AND ($2 = '' OR environment_id \
+         = $2)",
+        "ORDER BY id DESC LIMIT $3 OFFSET $4";
 }

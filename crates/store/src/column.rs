@@ -126,6 +126,7 @@ ids!(
     HealthChangeId,
     InstanceId,
     LookupTableId,
+    MemberId,
     MessageId,
     NodeId,
     PolicyId,

@@ -115,10 +115,10 @@ statements! {
 }
 
 lists! {
-    /// The account's environments, oldest first.
-    fn list(account: &AccountId) -> Environment =
-        "FROM environment WHERE account_id = $1 AND deleted_at IS NULL",
-        "ORDER BY id LIMIT $2 OFFSET $3";
+    /// The account's environments, oldest first; of them the one of this id, unless it is empty.
+    fn list(account: &AccountId, id: &str) -> Environment =
+        "FROM environment WHERE account_id = $1 AND deleted_at IS NULL AND ($2 = '' OR id = $2)",
+        "ORDER BY id LIMIT $3 OFFSET $4";
 }
 
 const UPDATE: &str = sql!(

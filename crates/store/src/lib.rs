@@ -24,6 +24,7 @@ pub mod flow;
 pub mod flow_use;
 pub mod flow_version;
 pub mod lookup_table;
+pub mod member;
 pub mod meta;
 mod migration;
 pub mod names;

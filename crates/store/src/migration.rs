@@ -34,6 +34,7 @@ const MIGRATIONS: &[&str] = texts![
     "0020_protected_environment",
     "0021_environment_variables",
     "0022_environment_retention",
+    "0023_member",
 ];
 
 /// The schema from which on words of resources are in an index.

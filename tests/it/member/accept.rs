@@ -33,7 +33,11 @@ async fn a_person_accepts_once(company: &Company) {
     assert_eq!(me["email"], "ada@example.com");
     assert_eq!(me["role"], "editor");
     assert_eq!(me["permissions"], json!(["read", "write"]));
-    let seen = company.owner().get(&super::path_of(&member)).await.expect(200);
+    let seen = company
+        .owner()
+        .get(&super::path_of(&member))
+        .await
+        .expect(200);
     assert!(seen["lastSeenAt"].is_string());
     let log = "/api/v1/audit-log?action=member.accept";
     let entry = company.owner().get(log).await.expect(200)["data"][0].clone();
@@ -63,8 +67,8 @@ async fn an_invitation_is_for_the_verified_address(company: &Company) {
     let ada = company.as_person(&Person::new("Ada", "ada@example.com"));
     for wrong in ["", "x", &"A".repeat(43)] {
         let refused = ada.post(ACCEPT, &json!({"token": wrong})).await;
-        let refused = refused.expect_error(400, "INVALID_ARGUMENT");
-        assert_eq!(refused["details"][0]["field"], "token");
+        let details = refused.expect_error(400, "INVALID_ARGUMENT");
+        assert_eq!(details[0]["field"], "token");
     }
 }
 
@@ -90,7 +94,11 @@ async fn the_first_call_of_an_invited_person_is_enough(company: &Company) {
     let invited = company.invites("ADA@example.com", "viewer").await;
     let api = company.as_person(&ada);
     api.get("/api/v1/flows").await.expect(200);
-    let member = company.owner().get(&super::path_of(&invited)).await.expect(200);
+    let member = company
+        .owner()
+        .get(&super::path_of(&invited))
+        .await
+        .expect(200);
     assert_eq!(member["status"], "active");
     let same_address = Person {
         subject: "another-account".to_owned(),

@@ -1,8 +1,8 @@
 //! A service with an identity provider, on one of the databases.
 
+use kanat_tests::split::{Split, TestProcess};
 use kanat_tests::token_issuer::{CLIENT_ID, Person, TokenIssuer};
 use kanat_tests::{Rest, TestApp};
-use kanat_tests::split::{Split, TestProcess};
 use serde_json::{Value, json};
 
 use super::{MEMBERS, token_of};
@@ -109,6 +109,9 @@ impl Company {
         let invitation = self.invites(&person.email, role).await;
         let body = json!({"token": token_of(&invitation)});
         let accept = format!("{MEMBERS}/accept");
-        self.as_person(person).post(&accept, &body).await.expect(200)
+        self.as_person(person)
+            .post(&accept, &body)
+            .await
+            .expect(200)
     }
 }

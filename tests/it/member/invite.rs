@@ -49,7 +49,11 @@ async fn an_address_has_one_member(company: &Company) {
 async fn an_invitation_that_is_sent_again_has_another_link(company: &Company) {
     let first = company.invites("ada@example.com", "viewer").await;
     let resend = format!("{}/resend", path_of(&first));
-    let again = company.elsewhere().post(&resend, &json!({})).await.expect(200);
+    let again = company
+        .elsewhere()
+        .post(&resend, &json!({}))
+        .await
+        .expect(200);
     assert_eq!(again["id"], first["id"]);
     assert_ne!(token_of(&again), token_of(&first));
     let ada = kanat_tests::token_issuer::Person::new("Ada", "ada@example.com");
@@ -83,14 +87,20 @@ async fn an_invitation_names_an_address_and_a_role() {
         (json!({"role": "viewer"}), "email"),
         (json!({"email": "", "role": "viewer"}), "email"),
         (json!({"email": "nobody", "role": "viewer"}), "email"),
-        (json!({"email": "a@b\r\nBcc: c@d", "role": "viewer"}), "email"),
+        (
+            json!({"email": "a@b\r\nBcc: c@d", "role": "viewer"}),
+            "email",
+        ),
         (json!({"email": "a@b.example"}), "role"),
         (json!({"email": "a@b.example", "role": "king"}), "role"),
-        (json!({"email": "a@b.example", "role": "viewer", "name": "A"}), "name"),
+        (
+            json!({"email": "a@b.example", "role": "viewer", "name": "A"}),
+            "name",
+        ),
     ] {
         let refused = company.owner().post(MEMBERS, &body).await;
-        let refused = refused.expect_error(400, "INVALID_ARGUMENT");
-        assert_eq!(refused["details"][0]["field"], field, "{body}");
+        let details = refused.expect_error(400, "INVALID_ARGUMENT");
+        assert_eq!(details[0]["field"], field, "{body}");
     }
 }
 

@@ -14,7 +14,12 @@ async fn everybody_reads_who_the_members_are() {
     let all = api.get(MEMBERS).await.expect(200);
     assert_eq!(all["pagination"]["total"], 2);
     assert_eq!(all["data"][0]["email"], "bob@example.org");
-    for (search, total) in [("LOVELACE", 1), ("example.org", 1), ("example", 2), ("eve", 0)] {
+    for (search, total) in [
+        ("LOVELACE", 1),
+        ("example.org", 1),
+        ("example", 2),
+        ("eve", 0),
+    ] {
         let path = format!("{MEMBERS}?search={search}");
         let found = api.get(&path).await.expect(200);
         assert_eq!(found["pagination"]["total"], total, "{search}");

@@ -15,14 +15,25 @@ on_both_databases!(
 );
 
 async fn the_last_owner_is_neither_demoted_nor_removed(company: &Company) {
-    let member = company.hires(&Person::new("Ada", "ada@example.com"), "owner").await;
+    let member = company
+        .hires(&Person::new("Ada", "ada@example.com"), "owner")
+        .await;
     company.invites("eve@example.com", "owner").await;
-    let demoted = company.owner().put(&path_of(&member), &json!({"role": "admin"})).await;
+    let demoted = company
+        .owner()
+        .put(&path_of(&member), &json!({"role": "admin"}))
+        .await;
     demoted.expect_error(400, "FAILED_PRECONDITION");
     let removed = company.elsewhere().delete(&path_of(&member)).await;
     removed.expect_error(400, "FAILED_PRECONDITION");
-    company.hires(&Person::new("Bob", "bob@example.com"), "owner").await;
-    company.owner().put(&path_of(&member), &json!({"role": "admin"})).await.expect(200);
+    company
+        .hires(&Person::new("Bob", "bob@example.com"), "owner")
+        .await;
+    company
+        .owner()
+        .put(&path_of(&member), &json!({"role": "admin"}))
+        .await
+        .expect(200);
 }
 
 async fn of_two_owners_who_remove_each_other_one_stays(company: &Company) {
@@ -34,12 +45,21 @@ async fn of_two_owners_who_remove_each_other_one_stays(company: &Company) {
     let bob = company.hires(&people[1], "owner").await;
     let by_ada = company.owner().with_key(&company.token(&people[0]));
     let by_bob = company.as_person(&people[1]);
+    let path_of_ada = path_of(&ada);
+    let path_of_bob = path_of(&bob);
+    let viewer = json!({"role": "viewer"});
     let (one, other) = tokio::join!(
-        by_ada.delete(&path_of(&bob)),
-        by_bob.put(&path_of(&ada), &json!({"role": "viewer"})),
+        by_ada.delete(&path_of_bob),
+        by_bob.put(&path_of_ada, &viewer),
     );
     let done = |status: u16| (200..300).contains(&status);
-    assert_ne!(done(one.status), done(other.status), "{} {}", one.status, other.status);
+    assert_ne!(
+        done(one.status),
+        done(other.status),
+        "{} {}",
+        one.status,
+        other.status
+    );
     let members = company.owner().get("/api/v1/members").await.expect(200);
     let owners = members["data"].as_array().unwrap().iter();
     assert_eq!(owners.filter(|member| member["role"] == "owner").count(), 1);
@@ -62,5 +82,9 @@ async fn the_last_owner_key_goes_once_a_member_is_an_owner(company: &Company) {
     assert_eq!(made["createdBy"]["type"], "user");
     assert_eq!(made["createdBy"]["name"], "Ada");
     api.delete(&key).await.expect(204);
-    company.owner().get(KEYS).await.expect_error(401, "UNAUTHENTICATED");
+    company
+        .owner()
+        .get(KEYS)
+        .await
+        .expect_error(401, "UNAUTHENTICATED");
 }

@@ -9,9 +9,8 @@ use super::{Company, MEMBERS, path_of};
 async fn the_claim_gives_the_role_of_each_call_and_makes_members() {
     let company = Company::with(&[("KANAT_OIDC_ROLE_CLAIM", "https://example.com/role")]).await;
     let ada = Person::new("Ada", "ada@example.com");
-    let as_role = |role: Value| {
-        company.with_claims(&ada, &json!({"https://example.com/role": role}))
-    };
+    let as_role =
+        |role: Value| company.with_claims(&ada, &json!({"https://example.com/role": role}));
     for wrong in [Value::Null, json!("king"), json!(["owner"]), json!("Owner")] {
         let refused = as_role(wrong).get("/api/v1/me").await;
         refused.expect_error(403, "PERMISSION_DENIED");
@@ -29,7 +28,10 @@ async fn the_claim_gives_the_role_of_each_call_and_makes_members() {
     assert_eq!(lowered["id"], me["id"]);
     let missing = as_role(Value::Null).get("/api/v1/me").await;
     missing.expect_error(403, "PERMISSION_DENIED");
-    let set = company.owner().put(&path_of(&member), &json!({"role": "admin"})).await;
+    let set = company
+        .owner()
+        .put(&path_of(&member), &json!({"role": "admin"}))
+        .await;
     set.expect_error(400, "INVALID_ARGUMENT");
     let log = "/api/v1/audit-log?entityType=member";
     let log = company.owner().get(log).await.expect(200);

@@ -34,10 +34,12 @@ async fn a_forged_token_is_401_and_no_address_in_it_is_called() {
     claims["exp"] = (now() + 600).into();
     let good = json!({"alg": "EdDSA", "typ": "JWT", "kid": kid});
     let api = company.owner();
-    let signed = |header: &Value, claims: &Value| {
-        issuer.sign(&header.to_string(), &claims.to_string())
-    };
-    api.with_key(&signed(&good, &claims)).get(ME).await.expect(200);
+    let signed =
+        |header: &Value, claims: &Value| issuer.sign(&header.to_string(), &claims.to_string());
+    api.with_key(&signed(&good, &claims))
+        .get(ME)
+        .await
+        .expect(200);
 
     let with = |name: &str, value: Value| {
         let mut header = good.clone();
@@ -58,9 +60,16 @@ async fn a_forged_token_is_401_and_no_address_in_it_is_called() {
     let body = unsigned(&good.to_string(), &claims.to_string());
     let none = unsigned(&with("alg", json!("none")).to_string(), &claims.to_string());
     let hmac_head = with("alg", json!("HS256")).to_string();
-    let keys = api.http().get(format!("{}/keys", issuer.url())).send().await.unwrap();
+    let keys = api
+        .http()
+        .get(format!("{}/keys", issuer.url()))
+        .send()
+        .await
+        .unwrap();
     let public: Value = keys.json().await.unwrap();
-    let point = URL_SAFE_NO_PAD.decode(text(&public["keys"][0]["x"])).unwrap();
+    let point = URL_SAFE_NO_PAD
+        .decode(text(&public["keys"][0]["x"]))
+        .unwrap();
     let hmac = |key: &[u8]| {
         let signed = unsigned(&hmac_head, &claims.to_string());
         let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
@@ -77,23 +86,62 @@ async fn a_forged_token_is_401_and_no_address_in_it_is_called() {
         ("alg none, signed", format!("{none}.{signature}")),
         ("alg None", signed(&with("alg", json!("None")), &claims)),
         ("HMAC with the key's bytes", hmac(&point)),
-        ("HMAC with the key's text", hmac(public["keys"][0].to_string().as_bytes())),
+        (
+            "HMAC with the key's text",
+            hmac(public["keys"][0].to_string().as_bytes()),
+        ),
         ("no signature", format!("{body}.")),
         ("tampered", format!("{other_claims}.{signature}")),
         ("unknown kid", signed(&with("kid", json!("other")), &claims)),
-        ("injected kid", signed(&with("kid", json!("../../../dev/null")), &claims)),
-        ("kid with SQL", signed(&with("kid", json!("' OR 1=1 --")), &claims)),
+        (
+            "injected kid",
+            signed(&with("kid", json!("../../../dev/null")), &claims),
+        ),
+        (
+            "kid with SQL",
+            signed(&with("kid", json!("' OR 1=1 --")), &claims),
+        ),
         ("kid of a number", signed(&with("kid", json!(1)), &claims)),
         ("no kid", signed(&json!({"alg": "EdDSA"}), &claims)),
-        ("unknown crit", signed(&with("crit", json!(["b64"])), &claims)),
-        ("another's key", mallory.sign(&good.to_string(), &claims.to_string())),
-        ("another's token", mallory.token(&json!({"sub": "ada", "aud": AUDIENCE}))),
-        ("jku", mallory.sign(&with("jku", json!(bait)).to_string(), &claims.to_string())),
-        ("x5u", mallory.sign(&with("x5u", json!(bait)).to_string(), &claims.to_string())),
-        ("jwk", mallory.sign(&with("jwk", public["keys"][0].clone()).to_string(), &claims.to_string())),
-        ("iss of the bait", signed(&good, &but("iss", json!(trap.url())))),
-        ("iss with a slash", signed(&good, &but("iss", json!(format!("{}/", issuer.url()))))),
-        ("iss in a list", signed(&good, &but("iss", json!([issuer.url()])))),
+        (
+            "unknown crit",
+            signed(&with("crit", json!(["b64"])), &claims),
+        ),
+        (
+            "another's key",
+            mallory.sign(&good.to_string(), &claims.to_string()),
+        ),
+        (
+            "another's token",
+            mallory.token(&json!({"sub": "ada", "aud": AUDIENCE})),
+        ),
+        (
+            "jku",
+            mallory.sign(&with("jku", json!(bait)).to_string(), &claims.to_string()),
+        ),
+        (
+            "x5u",
+            mallory.sign(&with("x5u", json!(bait)).to_string(), &claims.to_string()),
+        ),
+        (
+            "jwk",
+            mallory.sign(
+                &with("jwk", public["keys"][0].clone()).to_string(),
+                &claims.to_string(),
+            ),
+        ),
+        (
+            "iss of the bait",
+            signed(&good, &but("iss", json!(trap.url()))),
+        ),
+        (
+            "iss with a slash",
+            signed(&good, &but("iss", json!(format!("{}/", issuer.url())))),
+        ),
+        (
+            "iss in a list",
+            signed(&good, &but("iss", json!([issuer.url()]))),
+        ),
         ("no iss", signed(&good, &without("iss"))),
         ("aud of another", signed(&good, &but("aud", json!("other")))),
         ("aud of a part", signed(&good, &but("aud", json!("kan")))),
@@ -105,12 +153,27 @@ async fn a_forged_token_is_401_and_no_address_in_it_is_called() {
         ("sub with NUL", signed(&good, &but("sub", json!("a\0b")))),
         ("no exp", signed(&good, &without("exp"))),
         ("expired", signed(&good, &but("exp", json!(now() - 120)))),
-        ("exp of a text", signed(&good, &but("exp", json!("9999999999")))),
-        ("not yet valid", signed(&good, &but("nbf", json!(now() + 3600)))),
+        (
+            "exp of a text",
+            signed(&good, &but("exp", json!("9999999999"))),
+        ),
+        (
+            "not yet valid",
+            signed(&good, &but("nbf", json!(now() + 3600))),
+        ),
         ("nbf of a text", signed(&good, &but("nbf", json!("soon")))),
-        ("claim twice", issuer.sign(&good.to_string(), &twice(&claims, "{\"sub\":\"eve\","))),
-        ("email twice", issuer.sign(&good.to_string(), &twice(&claims, "{\"email\":\"e@e\","))),
-        ("header twice", issuer.sign(&twice(&good, "{\"kid\":\"x\","), &claims.to_string())),
+        (
+            "claim twice",
+            issuer.sign(&good.to_string(), &twice(&claims, "{\"sub\":\"eve\",")),
+        ),
+        (
+            "email twice",
+            issuer.sign(&good.to_string(), &twice(&claims, "{\"email\":\"e@e\",")),
+        ),
+        (
+            "header twice",
+            issuer.sign(&twice(&good, "{\"kid\":\"x\","), &claims.to_string()),
+        ),
         ("claims of a list", issuer.sign(&good.to_string(), "[]")),
         ("no JSON", issuer.sign(&good.to_string(), "{")),
         ("padding", format!("{whole}==")),
@@ -134,7 +197,10 @@ async fn two_credentials_and_blanks_before_a_token_are_refused() {
     let token = company.token(&ada);
     let send = async |value: String| {
         let api = company.owner().without_key();
-        api.with_header("authorization", &value).get(ME).await.status
+        api.with_header("authorization", &value)
+            .get(ME)
+            .await
+            .status
     };
     assert_eq!(send(format!("Bearer {token}")).await, 200);
     assert_eq!(send(format!("bearer {token}")).await, 200);

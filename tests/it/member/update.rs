@@ -16,19 +16,35 @@ async fn a_change_of_role_counts_at_the_next_call(company: &Company) {
     let read = company.owner().get(&path_of(&member)).await;
     let tag = read.header("etag").to_owned();
     let in_time = company.owner().with_header("if-match", &tag);
-    let changed = in_time.put(&path_of(&member), &json!({"role": "viewer"})).await;
+    let changed = in_time
+        .put(&path_of(&member), &json!({"role": "viewer"}))
+        .await;
     assert_ne!(changed.header("etag"), tag);
     assert_eq!(changed.expect(200)["role"], "viewer");
-    let refused = api.post("/api/v1/lookup-tables", &json!({"name": "u"})).await;
-    let refused = refused.expect_error(403, "PERMISSION_DENIED");
-    assert_eq!(refused["error"], "a member of role viewer may not do this");
-    let lost = in_time.put(&path_of(&member), &json!({"role": "admin"})).await;
+    let refused = api
+        .post("/api/v1/lookup-tables", &json!({"name": "u"}))
+        .await;
+    assert_eq!(
+        refused.json()["error"],
+        "a member of role viewer may not do this"
+    );
+    refused.expect_error(403, "PERMISSION_DENIED");
+    let lost = in_time
+        .put(&path_of(&member), &json!({"role": "admin"}))
+        .await;
     lost.expect_error(409, "ABORTED");
     let mut sent_back = company.owner().get(&path_of(&member)).await.expect(200);
     sent_back["role"] = "editor".into();
-    let kept = company.owner().put(&path_of(&member), &sent_back).await.expect(200);
+    let kept = company
+        .owner()
+        .put(&path_of(&member), &sent_back)
+        .await
+        .expect(200);
     assert_eq!(kept["role"], "editor");
-    let wrong = company.owner().patch(&path_of(&member), &json!({"role": "king"})).await;
+    let wrong = company
+        .owner()
+        .patch(&path_of(&member), &json!({"role": "king"}))
+        .await;
     wrong.expect_error(400, "INVALID_ARGUMENT");
     let by_member = api.put(&path_of(&member), &json!({"role": "owner"})).await;
     by_member.expect_error(403, "PERMISSION_DENIED");

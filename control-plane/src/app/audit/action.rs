@@ -40,7 +40,11 @@ const OF_ACCOUNT: &[&str] = &[
 ];
 
 /// Acts of the service itself that are no method.
-const OF_SYSTEM: &[(&str, &str)] = &[("account", "create"), ("api_key", "reset")];
+const OF_SYSTEM: &[(&str, &str)] = &[
+    ("account", "create"),
+    ("api_key", "reset"),
+    ("member", "create"),
+];
 
 /// All actions by their texts. Descriptors that cannot be read have ended the start.
 static KNOWN: LazyLock<BTreeMap<String, Action>> = LazyLock::new(|| {

@@ -12,6 +12,7 @@ use kanat_store::consumer_key::ConsumerKey;
 use kanat_store::environment::Environment;
 use kanat_store::flow::Flow;
 use kanat_store::lookup_table::LookupTable;
+use kanat_store::member::Member;
 use kanat_store::policy::Policy;
 use kanat_store::published_api::PublishedApi;
 use kanat_store::published_api::version::Version;
@@ -110,6 +111,24 @@ impl Audited for ApiKey {
             "id": self.id, "name": self.name, "role": self.role, "prefix": self.prefix,
             "environmentId": self.environment_id, "expiresAt": self.expires_at.map(text),
             "createdAt": text(self.created_at),
+        }))
+    }
+}
+
+impl Audited for Member {
+    fn subject(&self) -> Subject {
+        Subject {
+            id: Some(self.id.to_string()),
+            name: Some(self.title().to_owned()),
+            environment_id: None,
+        }
+    }
+
+    fn state(&self, _: &App) -> Result<Value> {
+        Ok(json!({
+            "id": self.id, "email": self.email, "name": self.name, "role": self.role,
+            "status": self.status().as_str(), "issuer": self.issuer, "subject": self.subject,
+            "invitedAt": self.invited_at.map(text), "joinedAt": self.joined_at.map(text),
         }))
     }
 }

@@ -147,7 +147,9 @@ async fn nobody_grants_more_than_they_have() {
     let denied = [
         invite(&admin, "bob@example.com", "owner").await.err(),
         resend(&admin, &invited_owner.id).await.err(),
-        update(&admin, &invited_owner.id, Some("viewer")).await.err(),
+        update(&admin, &invited_owner.id, Some("viewer"))
+            .await
+            .err(),
         remove(&admin, &invited_owner.id).await.err(),
     ];
     for error in denied {

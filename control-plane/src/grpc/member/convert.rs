@@ -3,8 +3,8 @@
 use kanat_proto::v1 as wire;
 use kanat_store::member::Member;
 
-use crate::app::member::{Invitation, inviter};
 use crate::app::etag;
+use crate::app::member::{Invitation, inviter};
 use crate::carry::carry;
 
 pub fn member(member: Member) -> wire::Member {

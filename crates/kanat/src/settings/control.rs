@@ -7,7 +7,7 @@ use kanat_control_plane::{Access, PublicUrl};
 use kanat_mail::{Mailer, SmtpServer};
 use kanat_model::Secret;
 
-use super::{Problems, flags, nodes, process, value};
+use super::{Problems, flags, nodes, oidc, process, value};
 
 flags! {
     /// Settings that `up` and `control-plane` share, as the command line, the environment and the
@@ -51,6 +51,9 @@ flags! {
         #[arg(skip)]
         #[serde(skip_serializing_if = "Option::is_none")]
         nodes: Option<Vec<nodes::Entry>>,
+        #[command(flatten)]
+        #[serde(flatten)]
+        oidc: oidc::Flags,
         /// Let nodes connect without TLS from other machines, although plans carry the secrets of
         /// connectors.
         #[arg(num_args = 0..=1, default_missing_value = "true")]
@@ -117,6 +120,7 @@ impl Flags {
             api_url: PublicUrl::default(),
             allowed_origins,
             nodes: access(join_token.as_ref(), tls_client_ca.as_deref(), &nodes),
+            issuers: self.oidc.check(problems),
             retention: kanat_control_plane::Retention {
                 messages: value::retention(*self.retention_days.get_or_insert(30)),
                 batch_jobs: value::retention(*self.batch_retention_days.get_or_insert(30)),

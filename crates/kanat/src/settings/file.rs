@@ -19,7 +19,7 @@ const DEFAULT_FILE: &str = "kanat.toml";
 const FLAGS_ONLY: [&str; 4] = ["config", "print_config", "write_plan_file", "drain_node"];
 
 /// Settings that the file alone has: lists of tables.
-const FILE_ONLY: [&str; 1] = ["nodes"];
+const FILE_ONLY: [&str; 2] = ["nodes", "oidc"];
 
 /// Reads the settings file: the one that is named, which must exist, or `kanat.toml` in the working
 /// folder, which may be missing. `problems` learns the line that each setting comes from.

@@ -72,7 +72,9 @@ impl Flags {
         for (n, (setting, entry)) in
             (1..).zip(entries.chain(single.iter().map(|entry| ("oidc_issuer", entry))))
         {
-            let is_known = issuers.iter().any(|known: &Issuer| known.issuer == entry.issuer);
+            let is_known = issuers
+                .iter()
+                .any(|known: &Issuer| known.issuer == entry.issuer);
             match entry.checked() {
                 Ok(issuer) if !is_known => issuers.push(issuer),
                 Ok(issuer) => problems.add(
@@ -190,7 +192,10 @@ mod tests {
 
     fn fault(entry: &str) -> String {
         let found = of_file::<up::Flags>(&format!("[[oidc]]\n{entry}"));
-        found.err().map(|error| error.to_string()).unwrap_or_default()
+        found
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
     }
 
     #[test]
@@ -208,7 +213,10 @@ mod tests {
             "oidc_issuer = \"https://c.example\"\noidc_audience = \"kanat\"\n",
         )
         .unwrap();
-        assert_eq!(settings.control.plane.issuers[0].issuer, "https://c.example");
+        assert_eq!(
+            settings.control.plane.issuers[0].issuer,
+            "https://c.example"
+        );
     }
 
     #[test]
@@ -217,9 +225,18 @@ mod tests {
         assert_eq!(fault(good), "");
         for (entry, problem) in [
             ("audience = \"kanat\"\n".to_owned(), "issuer is missing"),
-            ("issuer = \"https://a.example\"\n".to_owned(), "audience is missing"),
-            ("issuer = \"a.example\"\naudience = \"kanat\"\n".to_owned(), "issuer: "),
-            (format!("{good}algorithms = [\"HS256\"]\n"), "\"HS256\" is not RS256"),
+            (
+                "issuer = \"https://a.example\"\n".to_owned(),
+                "audience is missing",
+            ),
+            (
+                "issuer = \"a.example\"\naudience = \"kanat\"\n".to_owned(),
+                "issuer: ",
+            ),
+            (
+                format!("{good}algorithms = [\"HS256\"]\n"),
+                "\"HS256\" is not RS256",
+            ),
             (format!("{good}algorithms = []\n"), "algorithms is empty"),
             (format!("{good}role_claim = \"\"\n"), "role_claim is empty"),
             (format!("{good}roles_claim = \"r\"\n"), "roles_claim"),

@@ -20,6 +20,7 @@ use crate::process::server::Server;
 use crate::process::service::Service;
 use crate::process::waiting::Listeners;
 use crate::process::{database, egress, listener, mail, planes};
+use crate::settings::oidc;
 use crate::settings::up::Settings;
 
 /// Plans come over a transport in memory; a node that has none after this long has a reason that
@@ -47,6 +48,7 @@ pub async fn start(settings: Settings) -> Result<Service> {
     let public = control.public_url.as_deref().unwrap_or(&webhooks);
     let outbound = egress::client(process, settings.local_targets(), ports(), Some(public))?;
     egress::announce(settings.local_targets(), settings.reach());
+    oidc::warn(&control.plane.issuers);
     let listeners = Listeners::new(ports());
     let log = database::log(process, &folder, &listeners).await?;
     let accept_empty = control.plane.accept_empty_config;

@@ -40,7 +40,7 @@ async fn a_key_is_found_by_its_hash_until_it_is_revoked(test: TestStore) {
         ..key.clone()
     };
     assert_eq!(
-        api_key::list(&mut tx, &test.account, Page::new(None, None))
+        api_key::list(&mut tx, &test.account, "", Page::new(None, None))
             .await
             .unwrap()
             .items,

@@ -87,7 +87,7 @@ async fn a_deleted_environment_frees_its_name_and_is_read_no_more(test: TestStor
         limit: 10,
         offset: 0,
     };
-    let list = environment::list(&mut tx, &test.account, page).await;
+    let list = environment::list(&mut tx, &test.account, "", page).await;
     assert_eq!(list.unwrap().total, 1);
     assert_eq!(environment::all(&mut tx).await.unwrap().len(), 1);
     let again = test.another_environment(&mut tx, "canary").await;
