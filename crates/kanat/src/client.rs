@@ -4,7 +4,11 @@ pub mod credentials;
 pub mod events;
 pub mod flag;
 pub mod name;
+pub mod oidc;
+mod refusal;
+mod renewal;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -15,8 +19,11 @@ use serde::Serialize;
 use crate::cli::Connection;
 use crate::exit::{failure, usage};
 use crate::output::Json;
+pub use refusal::Refusal;
+use refusal::{Advice, advice, advice_of_call, advice_to_person};
+use renewal::Renewal;
 
-const DEFAULT_URL: &str = "http://127.0.0.1:8080";
+pub const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 /// Deploys wait for the nodes, at most 5 s; bulk requests and imports may take longer.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 /// For bodies of any length.
@@ -29,28 +36,18 @@ pub const MAX_PAGE: usize = 500;
 pub struct Client {
     http: reqwest::Client,
     url: String,
-    key: Option<Secret<String>>,
+    credential: Option<Credential>,
     environment: Option<String>,
 }
 
-/// The service's refusal.
-#[derive(Debug, thiserror::Error)]
-#[error("{text}")]
-pub struct Refusal {
-    pub status: u16,
-    /// The canonical code, such as `NOT_FOUND`.
-    pub code: String,
-    /// Field and message of each thing that is wrong.
-    pub details: Vec<(String, String)>,
-    text: String,
-}
-
-impl Refusal {
-    /// Returns whether an error is a refusal with this status.
-    pub fn has_status(error: &anyhow::Error, status: u16) -> bool {
-        let refusal = error.downcast_ref::<Self>();
-        refusal.is_some_and(|refusal| refusal.status == status)
-    }
+/// What requests are authenticated by.
+#[derive(Clone)]
+enum Credential {
+    Key(Secret<String>),
+    /// A token of a person.
+    Token(Secret<String>),
+    /// The saved tokens of a person.
+    Login(Arc<Renewal>),
 }
 
 /// A fault in a file that is read while it is sent.
@@ -78,14 +75,14 @@ fn check_address(url: &str) -> Result<()> {
     )))
 }
 
-/// Errors when the address is not the one of `kanat login`: its key is for nobody else.
-fn refuse_elsewhere(url: &str, saved: &str) -> Result<()> {
+/// Errors when the address is not the one of `kanat login`: its credential is for nobody else.
+fn refuse_elsewhere(url: &str, saved: &str, credential: &str) -> Result<()> {
     if url.trim_end_matches('/') == saved.trim_end_matches('/') {
         return Ok(());
     }
     Err(usage(format!(
-        "the key of `kanat login` is for {saved}, and goes nowhere else: give --api-key for \
-         {url}, or log in there"
+        "the {credential} of `kanat login` is for {saved}, and goes nowhere else: give --api-key \
+         for {url}, or log in there"
     )))
 }
 
@@ -99,25 +96,59 @@ impl Client {
             .or(saved.url.as_deref())
             .unwrap_or(DEFAULT_URL);
         check_address(url)?;
-        let (key, environment) = match (connection.api_key, saved.api_key) {
-            (Some(key), _) => (Some(key), None),
-            (None, Some(key)) => {
-                refuse_elsewhere(url, saved.url.as_deref().unwrap_or(DEFAULT_URL))?;
-                (Some(Secret::new(key)), saved.environment)
-            }
-            (None, None) => (None, None),
+        if let Some(key) = connection.api_key {
+            return Self::to(url, Some(key), connection.env);
+        }
+        let saved_url = saved.url.as_deref().unwrap_or(DEFAULT_URL);
+        let credential = if let Some(key) = saved.api_key {
+            refuse_elsewhere(url, saved_url, "key")?;
+            Credential::Key(Secret::new(key))
+        } else if let Some(login) = saved.login {
+            refuse_elsewhere(url, saved_url, "login")?;
+            Credential::Login(Arc::new(Renewal::new(saved_url.to_owned(), login)))
+        } else {
+            return Self::to(url, None, connection.env);
         };
-        Self::to(url, key, connection.env.or(environment))
+        let environment = connection.env.or(saved.environment);
+        Self::with_credential(url, Some(credential), environment)
     }
 
-    /// A client of the service at `url`.
+    /// A client of the service at `url`, with an API key.
     pub fn to(url: &str, key: Option<Secret<String>>, environment: Option<String>) -> Result<Self> {
+        Self::with_credential(url, key.map(Credential::Key), environment)
+    }
+
+    /// Returns a client that authenticates by a person's token.
+    pub fn with_token(&self, token: &str) -> Self {
+        let token = Secret::new(token.to_owned());
+        Self {
+            credential: Some(Credential::Token(token)),
+            ..self.clone()
+        }
+    }
+
+    /// Returns a client that renews no token. A renewal that is broken off loses the refresh token.
+    pub async fn without_renewal(self) -> Self {
+        match &self.credential {
+            Some(Credential::Login(login)) => {
+                let token = login.current().await;
+                self.with_token(token.expose())
+            }
+            Some(Credential::Key(_) | Credential::Token(_)) | None => self,
+        }
+    }
+
+    fn with_credential(
+        url: &str,
+        credential: Option<Credential>,
+        environment: Option<String>,
+    ) -> Result<Self> {
         let url = url.trim_end_matches('/').to_owned();
         check_address(&url)?;
         Ok(Self {
             http: http()?,
             url,
-            key,
+            credential,
             environment,
         })
     }
@@ -134,9 +165,24 @@ impl Client {
         &self.url
     }
 
-    /// Returns whether requests carry an API key.
-    pub fn has_key(&self) -> bool {
-        self.key.is_some()
+    /// Returns whether requests carry an API key or a token.
+    pub fn has_credential(&self) -> bool {
+        self.credential.is_some()
+    }
+
+    /// Returns whether requests are those of a person, not of an API key.
+    pub fn is_of_person(&self) -> bool {
+        matches!(
+            self.credential,
+            Some(Credential::Token(_) | Credential::Login(_))
+        )
+    }
+
+    /// Returns an answer that needs no credential.
+    pub async fn get_public(&self, path: &str) -> Result<Json> {
+        let request = self.raw(Method::GET, &format!("{}/api/v1{path}", self.url));
+        let response = self.send_with(request.timeout(TIMEOUT), advice).await?;
+        json(&response.text().await.context("the answer broke off")?)
     }
 
     pub async fn get(&self, path: &str, query: &[(&str, String)]) -> Result<Json> {
@@ -203,6 +249,10 @@ impl Client {
             .await
     }
 
+    pub async fn put(&self, path: &str, body: &impl Serialize) -> Result<Json> {
+        self.json(self.request(Method::PUT, path).json(body)).await
+    }
+
     /// Sends a file as the part `file` of a form.
     pub async fn upload(&self, path: &str, file_name: String, content: Vec<u8>) -> Result<Json> {
         let part = reqwest::multipart::Part::bytes(content).file_name(file_name);
@@ -237,35 +287,44 @@ impl Client {
         response.text().await.context("the answer broke off")
     }
 
-    /// Starts a request to a path under `/api/v1`, with key and environment.
+    /// Starts a request to a path under `/api/v1`, in the environment of the client.
     pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let mut request = self.raw(method, &format!("{}/api/v1{path}", self.url));
-        if let Some(key) = &self.key {
-            request = request.bearer_auth(key.expose());
-        }
         if let Some(environment) = &self.environment {
             request = request.header("x-environment", environment);
         }
         request
     }
 
-    /// Starts a request to any address, without key or environment.
+    /// Starts a request to any address, without an environment.
     pub fn raw(&self, method: Method, url: &str) -> reqwest::RequestBuilder {
         self.http.request(method, url)
     }
 
-    /// Sends `request` and gives the answer when it is a good one.
+    /// Sends `request` with the credential, and gives the answer when it is a good one.
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response> {
         let prefix = kanat_auth::key::PREFIX;
-        match &self.key {
-            Some(key) if key.expose().starts_with(prefix) => self.send_with(request, advice).await,
-            Some(key) if key.expose().is_empty() => Err(failure(
+        match &self.credential {
+            Some(Credential::Key(key)) if key.expose().starts_with(prefix) => {
+                self.send_with(request.bearer_auth(key.expose()), advice)
+                    .await
+            }
+            Some(Credential::Key(key)) if key.expose().is_empty() => Err(failure(
                 "the API key that --api-key or KANAT_API_KEY gives is empty",
             )),
-            Some(_) => Err(failure(format!(
+            Some(Credential::Key(_)) => Err(failure(format!(
                 "an API key begins with {prefix}, and the one that is given does not: `kanat \
                  login`, --api-key or KANAT_API_KEY"
             ))),
+            Some(Credential::Token(token)) => {
+                self.send_with(request.bearer_auth(token.expose()), advice_to_person)
+                    .await
+            }
+            Some(Credential::Login(login)) => {
+                let token = login.token().await?;
+                self.send_with(request.bearer_auth(token.expose()), advice_to_person)
+                    .await
+            }
             None => Err(failure(
                 "no API key is given: log in with `kanat login`, or give --api-key or \
                  KANAT_API_KEY",
@@ -292,7 +351,7 @@ impl Client {
         }
         let status = response.status().as_u16();
         let body = response.text().await.unwrap_or_default();
-        Err(refusal(status, &body, advice).into())
+        Err(Refusal::read(status, &body, advice).into())
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> anyhow::Error {
@@ -349,85 +408,6 @@ fn json(text: &str) -> Result<Json> {
     Json::parse(text).context("the answer is not JSON; is --url the address of a kanat service?")
 }
 
-/// Advice about a status, where it does not depend on the request.
-type Advice = fn(u16, &str) -> Option<&'static str>;
-
-fn refusal(status: u16, body: &str, advice: Advice) -> Refusal {
-    let answer = Json::parse(body).unwrap_or(Json::Bare("null".to_owned()));
-    let mut text = answer.text("error");
-    if text.is_empty() {
-        text = format!("the service answered {status}");
-    }
-    let told = text.clone();
-    let details = answer.list("details").iter();
-    let details: Vec<(String, String)> = details
-        .map(|detail| (detail.text("field"), detail.text("message")))
-        .collect();
-    for (field, message) in &details {
-        let line = match field.as_str() {
-            "" => message.clone(),
-            field => format!("{field}: {message}"),
-        };
-        // What is wrong in one place alone is the whole error.
-        if told == *message {
-            text = line;
-        } else if !told.contains(&line) {
-            text += &format!("\n  {line}");
-        }
-    }
-    let fields = details.iter().map(|(field, _)| field.as_str());
-    let id = |name: &str, path: &str| {
-        let id = answer.has(path).then(|| answer.text(path))?;
-        Some(format!("{name} id: {id}"))
-    };
-    let notes = [
-        advice(status, &text).map(str::to_owned),
-        flag::hint(&text, fields),
-        id("message", "messageId"),
-        id("request", "requestId").filter(|_| status >= 500),
-    ];
-    for note in notes.into_iter().flatten() {
-        text += &format!("\n{note}");
-    }
-    Refusal {
-        status,
-        code: answer.text("code"),
-        details,
-        text,
-    }
-}
-
-/// Returns the advice about an answer of the management API.
-fn advice(status: u16, told: &str) -> Option<&'static str> {
-    match status {
-        // The role is not the reason.
-        403 if told.contains("this key is bound to") => None,
-        401 => Some("give an API key: `kanat login`, --api-key or KANAT_API_KEY"),
-        403 => Some("the key's role does not allow this; an owner or admin can make another key"),
-        429 => Some("wait a moment and try again"),
-        502..=504 => Some("the service is starting, stopping or overloaded; try again"),
-        _ => None,
-    }
-}
-
-/// Returns the advice about an answer of a published API, whose callers have credentials of their
-/// own.
-fn advice_of_call(status: u16, _told: &str) -> Option<&'static str> {
-    match status {
-        401 => Some(
-            "give a consumer key, which `kanat key create` makes, or an access token: --key or \
-             KANAT_CONSUMER_KEY",
-        ),
-        403 => Some("the access token is good, and lacks a scope that the API asks for"),
-        429 => Some("the limit of the key is used up; `kanat key list` shows it"),
-        503 => Some(
-            "the flow is not deployed or paused, or the service is starting, stopping or \
-             overloaded; try again",
-        ),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -446,60 +426,6 @@ mod tests {
         assert_eq!(
             next("[]", r#"{"total":501,"nextCursor":"c"}"#),
             Some(cursor)
-        );
-    }
-
-    #[test]
-    fn a_refusal_names_each_field_and_what_to_do() {
-        let body = concat!(
-            r#"{"error":"2 errors","code":"INVALID_ARGUMENT","#,
-            r#""details":[{"field":"name","message":"is missing"}]}"#
-        );
-        assert_eq!(
-            refusal(400, body, advice).to_string(),
-            "2 errors\n  name: is missing"
-        );
-        let alone = body.replace("2 errors", "name: is missing");
-        assert_eq!(
-            refusal(400, &alone, advice).to_string(),
-            "name: is missing",
-            "once"
-        );
-        let records = concat!(
-            r#"{"error":"malformed JSON","details":[{"field":"records","#,
-            r#""message":"malformed JSON"}]}"#
-        );
-        assert_eq!(
-            refusal(400, records, advice).to_string(),
-            "records: malformed JSON",
-            "once"
-        );
-        let bound = r#"{"error":"this key is bound to another environment"}"#;
-        assert_eq!(
-            refusal(403, bound, advice).to_string(),
-            "this key is bound to another environment"
-        );
-        let retire =
-            r#"{"error":"a version that is active cannot be retired: retire it with force"}"#;
-        assert!(
-            refusal(409, retire, advice)
-                .to_string()
-                .ends_with("\non the command line: --force")
-        );
-        assert!(
-            refusal(401, r#"{"error":"no key"}"#, advice)
-                .to_string()
-                .contains("kanat login")
-        );
-        let failed = refusal(
-            502,
-            r#"{"error":"a step failed","messageId":"msg_1"}"#,
-            advice_of_call,
-        );
-        assert_eq!(failed.to_string(), "a step failed\nmessage id: msg_1");
-        assert_eq!(
-            refusal(500, "<html>", advice).to_string(),
-            "the service answered 500"
         );
     }
 }

@@ -18,6 +18,7 @@ mod login;
 mod logout;
 mod logs;
 mod lookup;
+mod member;
 mod message;
 mod node;
 mod policy;
@@ -45,9 +46,9 @@ use session::{Page, Query, Session, query};
 /// Commands of clients.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Remember the service's address and an API key.
+    /// Remember the service's address, and an API key or a person's login.
     Login(login::Login),
-    /// Forget the address and the API key of `kanat login`.
+    /// Forget what `kanat login` remembers.
     Logout(logout::Logout),
     /// Show the service that commands speak to, and as whom.
     Whoami(whoami::Whoami),
@@ -92,6 +93,9 @@ pub enum Command {
     /// Keys of the account, which open the management API.
     #[command(subcommand)]
     ApiKey(api_key::Command),
+    /// People of the account, and invitations to it.
+    #[command(subcommand)]
+    Member(member::Command),
     /// Places in which flows, tables and connectors live, apart from each other.
     #[command(subcommand, visible_alias = "env")]
     Environment(environment::Command),
@@ -134,7 +138,7 @@ async fn answer(
                 Command::RestorePoint(restore) => restore.run().await,
                 Command::Eval(eval) => eval.run(),
                 Command::Login(login) => login.run(connection).await,
-                Command::Logout(logout) => logout.run(),
+                Command::Logout(logout) => logout.run().await,
                 Command::Version { command: None } => program::print(format),
                 Command::Version { command: Some(command) } => {
                     command.run(&Session::new(connection, format, chosen)?).await
@@ -148,6 +152,7 @@ async fn answer(
     run!(
         Whoami,
         ApiKey,
+        Member,
         Environment,
         Policy,
         Audit,

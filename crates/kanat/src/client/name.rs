@@ -5,6 +5,7 @@ use kanat_model::nearest;
 
 use super::Client;
 use crate::exit::failure;
+use crate::output::Json;
 
 /// Number of environments that are searched for a name.
 const MAX_SEARCHED: usize = 16;
@@ -17,6 +18,8 @@ pub struct Noun {
     pub path: &'static str,
     /// Beginning of its ids, `_` included.
     pub prefix: &'static str,
+    /// Field that holds their names.
+    pub field: &'static str,
     /// The command that lists them.
     pub list: &'static str,
 }
@@ -25,30 +28,35 @@ pub const FLOW: Noun = Noun {
     name: "flow",
     path: "/flows",
     prefix: "flw_",
+    field: "name",
     list: "kanat flow list",
 };
 pub const TABLE: Noun = Noun {
     name: "lookup table",
     path: "/lookup-tables",
     prefix: "lt_",
+    field: "name",
     list: "kanat lookup list",
 };
 pub const API: Noun = Noun {
     name: "published API",
     path: "/published-apis",
     prefix: "api_",
+    field: "name",
     list: "kanat api list",
 };
 pub const ADAPTER: Noun = Noun {
     name: "adapter",
     path: "/adapters",
     prefix: "adp_",
+    field: "name",
     list: "kanat adapter list",
 };
 pub const INSTANCE: Noun = Noun {
     name: "connector instance",
     path: "/connectors/instances",
     prefix: "ci_",
+    field: "name",
     list: "kanat connector list",
 };
 
@@ -56,16 +64,41 @@ pub const ENVIRONMENT: Noun = Noun {
     name: "environment",
     path: "/environments",
     prefix: "env_",
+    field: "name",
     list: "kanat environment list",
 };
 pub const POLICY: Noun = Noun {
     name: "policy",
     path: "/governance/policies",
     prefix: "pol_",
+    field: "name",
     list: "kanat policy list",
 };
 
+pub const MEMBER: Noun = Noun {
+    name: "member",
+    path: "/members",
+    prefix: "mem_",
+    field: EMAIL,
+    list: "kanat member list",
+};
+
+/// Field of names in which the case of letters does not matter.
+const EMAIL: &str = "email";
+
 impl Noun {
+    /// Returns the name of a thing.
+    pub fn name_of(&self, item: &Json) -> String {
+        item.text(self.field)
+    }
+
+    fn is_called(&self, item: &Json, name: &str) -> bool {
+        match self.field {
+            EMAIL => self.name_of(item).eq_ignore_ascii_case(name),
+            _ => self.name_of(item) == name,
+        }
+    }
+
     /// Returns the path of the thing with this id.
     pub fn at(&self, id: &str) -> String {
         format!("{}/{}", self.path, segment(id))
@@ -117,7 +150,7 @@ impl Client {
     /// The nearest name, as a question; nothing when no name is near, or the names cannot be had.
     async fn near(&self, noun: &Noun, text: &str) -> String {
         let items = self.all(noun.path, &[]).await.unwrap_or_default();
-        let names: Vec<String> = items.iter().map(|item| item.text("name")).collect();
+        let names: Vec<String> = items.iter().map(|item| noun.name_of(item)).collect();
         suggestion(text, &names)
     }
 
@@ -127,7 +160,7 @@ impl Client {
             return Ok(Some(text.to_owned()));
         }
         let items = self.all(noun.path, &[("search", text.to_owned())]).await?;
-        let found = items.iter().find(|item| item.text("name") == text);
+        let found = items.iter().find(|item| noun.is_called(item, text));
         Ok(found.map(|item| item.text("id")))
     }
 

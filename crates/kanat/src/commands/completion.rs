@@ -11,7 +11,7 @@ use clap_complete::{CompleteEnv, Shell};
 
 use crate::cli::{Cli, Connection};
 use crate::client::Client;
-use crate::client::name::{ADAPTER, API, ENVIRONMENT, FLOW, INSTANCE, Noun, TABLE};
+use crate::client::name::{ADAPTER, API, ENVIRONMENT, FLOW, INSTANCE, MEMBER, Noun, TABLE};
 
 /// The variable that a shell sets when it asks this program.
 const VARIABLE: &str = "COMPLETE";
@@ -61,6 +61,7 @@ fn noun(argument: &str) -> Option<&'static Noun> {
         "instance" => Some(&INSTANCE),
         "api" => Some(&API),
         "adapter" => Some(&ADAPTER),
+        "member" => Some(&MEMBER),
         "env" | "environment" => Some(&ENVIRONMENT),
         _ => None,
     }
@@ -80,11 +81,12 @@ fn names(noun: &Noun) -> Vec<CompletionCandidate> {
             .build()?;
         let client = Client::new(connection)?;
         let asked = runtime.block_on(async {
+            let client = client.without_renewal().await;
             tokio::time::timeout(NAMES_TIMEOUT, client.all(noun.path, &[])).await
         });
         let items = asked??.into_iter();
         Ok(items
-            .map(|item| CompletionCandidate::new(item.text("name")))
+            .map(|item| CompletionCandidate::new(noun.name_of(&item)))
             .collect())
     };
     ask().unwrap_or_default()

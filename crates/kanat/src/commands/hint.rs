@@ -4,13 +4,14 @@
 use crate::exit::{Usage, failure, usage};
 
 /// Commands that reach no environment, or each of them.
-const EVERYWHERE: [&str; 8] = [
+const EVERYWHERE: [&str; 9] = [
     "api-key",
     "completion",
     "demo",
     "environment",
     "login",
     "logout",
+    "member",
     "node",
     "up",
 ];

@@ -1,161 +1,129 @@
-//! `kanat login`: tries an address and a key, and remembers both.
+//! `kanat login`: tries an address and a credential, and remembers both.
 
-use std::io::{BufRead, IsTerminal};
+mod callback;
+mod code;
+mod device;
+mod input;
+mod offer;
+mod person;
+mod save;
+mod service;
 
 use anyhow::{Context, Result};
 use kanat_model::Secret;
-use rustix::termios::{self, LocalModes, OptionalActions, Termios};
 
-use crate::cli::Connection;
+use crate::cli::{Connection, secret};
 use crate::client::credentials::{self, Credentials};
-use crate::client::name::ENVIRONMENT;
-use crate::client::{Client, Refusal};
+use crate::client::oidc::Provider;
+use crate::client::oidc::claims::Claims;
+use crate::client::{Client, DEFAULT_URL};
 use crate::exit::{failure, usage};
-use crate::output::{self, Json};
+use crate::output;
+use offer::Offer;
+use person::{Candidates, UNSAVED};
 
-/// Arguments of `kanat login`: `--url` and `--api-key` are those of every command. Without a key it
-/// is read from standard input.
+/// Arguments of `kanat login`: `--url`, `--api-key` and `--env` are those of every command. Without
+/// a flag of its own it takes an API key, from standard input where none is given.
 #[derive(clap::Args)]
-pub struct Login {}
+pub struct Login {
+    /// Log in as a person: at the identity provider, in a browser.
+    #[arg(long)]
+    oidc: bool,
+    /// Log in as a person where there is no browser: by a code that is entered elsewhere.
+    #[arg(long)]
+    device: bool,
+    /// Log in as a person by a token of the identity provider, a JWT; `-` is standard input.
+    #[arg(long, value_parser = secret, conflicts_with_all = ["oidc", "device", "issuer"])]
+    token: Option<Secret<String>>,
+    /// The identity provider, where the service has several.
+    #[arg(long, value_name = "URL")]
+    issuer: Option<String>,
+}
 
 impl Login {
     pub async fn run(self, connection: Connection) -> Result<()> {
-        let key = match connection.api_key {
-            Some(key) => key,
-            None => ask().await?,
-        };
-        let saved = credentials::load().unwrap_or_default();
-        let asked = Connection {
-            url: connection.url.or(saved.url),
-            api_key: Some(key.clone()),
-            env: connection.env.clone(),
-        };
-        let client = Client::new(asked)?;
-        let answer =
-            client.get("/environments", &[]).await.map_err(|error| {
-                match is_of_another(&error) {
-                    true => no_service(&client),
-                    false => error.context("the key was not saved"),
-                }
-            })?;
-        let environments = environments(&answer).ok_or_else(|| no_service(&client))?;
-        let credentials = Credentials {
-            url: Some(client.url().to_owned()),
-            api_key: Some(key.expose().clone()),
-            environment: connection.env.clone(),
-        };
-        let path = credentials::save(&credentials)?;
-        let names: Vec<String> = environments.iter().map(|item| item.text("name")).collect();
-        output::line(&format!(
-            "logged in to {} (environments: {})",
-            client.url(),
-            names.join(", ")
-        ))?;
-        if let Some(environment) = &connection.env {
-            output::hint(&format!(
-                "commands go to environment {environment} unless --env names another one"
-            ));
+        let is_of_person = self.oidc || self.device || self.issuer.is_some();
+        if !is_of_person && self.token.is_none() {
+            return with_key(connection).await;
         }
-        output::hint(&format!("saved in {}", path.display()));
+        let saved = credentials::load().unwrap_or_default();
+        let url = connection.url.or(saved.url);
+        let url = url.as_deref().unwrap_or(DEFAULT_URL);
+        let client = Client::to(url, None, connection.env.clone())?;
+        let candidates = match self.token {
+            Some(token) => given(token).await?,
+            None => {
+                let issuer = self.issuer.as_deref();
+                tokio::select! {
+                    found = at_provider(&client, issuer, self.device) => found.context(UNSAVED)?,
+                    _ = tokio::signal::ctrl_c() => return Err(failure(UNSAVED)),
+                }
+            }
+        };
+        person::log_in(&client, candidates, connection.env).await?;
+        if connection.api_key.is_some() {
+            output::hint(
+                "an API key is given by KANAT_API_KEY or --api-key: commands that have one take \
+                 it, and not this login",
+            );
+        }
         Ok(())
     }
 }
 
-/// The environments in an answer of a service, which has one at least; none when it is no such
-/// answer.
-fn environments(answer: &Json) -> Option<&[Json]> {
-    let is_environment =
-        |item: &Json| item.text("id").starts_with(ENVIRONMENT.prefix) && item.has("name");
-    let found = answer.list("data");
-    (!found.is_empty() && found.iter().all(is_environment)).then_some(found)
-}
-
-/// Returns whether an error comes of an answer that no service gives: one that is no JSON, or a
-/// refusal without a code. A proxy in front of a service answers 5xx in its own words.
-fn is_of_another(error: &anyhow::Error) -> bool {
-    match error.downcast_ref::<Refusal>() {
-        Some(refusal) => refusal.status < 500 && refusal.code.is_empty(),
-        None => error.root_cause().is::<serde_json::Error>(),
-    }
-}
-
-fn no_service(client: &Client) -> anyhow::Error {
-    failure(format!(
-        "{} is no Kanat service: nothing was saved",
-        client.url()
-    ))
-}
-
-/// Reads the key from standard input; a terminal does not show it.
-async fn ask() -> Result<Secret<String>> {
-    let hidden = if std::io::stdin().is_terminal() {
-        let hidden = HiddenInput::begin()?;
-        eprint!("API key (it does not show): ");
-        Some(hidden)
-    } else {
-        None
+/// Logs a person in at the provider.
+async fn at_provider(client: &Client, issuer: Option<&str>, device: bool) -> Result<Candidates> {
+    let offer = Offer::of(client, issuer).await?;
+    let provider = Provider::discover(&offer.issuer).await?;
+    let tokens = match device {
+        true => device::log_in(&provider, &offer).await?,
+        false => code::log_in(&provider, &offer).await?,
     };
-    let read = tokio::task::spawn_blocking(|| {
-        let mut line = String::new();
-        std::io::stdin().lock().read_line(&mut line).map(|_| line)
-    });
-    let line = tokio::select! {
-        line = read => line?.context("cannot read the API key from standard input"),
-        _ = tokio::signal::ctrl_c() => Err(failure("nothing was saved")),
+    Ok(Candidates::of(offer, tokens))
+}
+
+/// Takes a token that is given.
+async fn given(token: Secret<String>) -> Result<Candidates> {
+    let token = match token.expose().as_str() {
+        "-" => input::ask("Token")
+            .await?
+            .ok_or_else(|| usage("no token was given on standard input"))?,
+        _ => token,
     };
-    if hidden.is_some() {
-        eprintln!();
-    }
-    drop(hidden);
-    let key = Secret::new(line?.trim().to_owned());
-    if key.expose().is_empty() {
-        return Err(usage(
-            "no API key was given: give it with --api-key, KANAT_API_KEY or on standard input",
-        ));
-    }
-    Ok(key)
+    let claims = Claims::read(token.expose());
+    let issuer = claims
+        .as_ref()
+        .and_then(|claims| claims.text("iss"))
+        .ok_or_else(|| usage("the token is no JWT that names its issuer"))?;
+    Ok(Candidates::given(issuer, token.expose()))
 }
 
-/// A terminal that does not show what is typed, until this is dropped.
-struct HiddenInput {
-    before: Termios,
-}
-
-impl HiddenInput {
-    fn begin() -> Result<Self> {
-        let input = std::io::stdin();
-        let before = termios::tcgetattr(&input).context("cannot ask the terminal how it is set")?;
-        let mut silent = before.clone();
-        silent.local_modes.remove(LocalModes::ECHO);
-        termios::tcsetattr(&input, OptionalActions::Now, &silent)
-            .context("cannot hide what is typed")?;
-        Ok(Self { before })
-    }
-}
-
-impl Drop for HiddenInput {
-    fn drop(&mut self) {
-        let _ = termios::tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_environments_are_an_answer_of_a_service() {
-        let is_answer = |text: &str| environments(&Json::parse(text).unwrap()).is_some();
-        assert!(is_answer(r#"{"data":[{"id":"env_1","name":"dev"}]}"#));
-        for other in [
-            "null",
-            "{}",
-            "[]",
-            r#"{"data":[]}"#,
-            r#"{"data":[{"id":1}]}"#,
-            r#"{"data":{"id":"env_1"}}"#,
-        ] {
-            assert!(!is_answer(other), "{other}");
-        }
-    }
+/// Saves an API key.
+async fn with_key(connection: Connection) -> Result<()> {
+    let key = match connection.api_key {
+        Some(key) => key,
+        None => input::ask("API key").await?.ok_or_else(|| {
+            usage(
+                "no API key was given: give it with --api-key, KANAT_API_KEY or on standard input",
+            )
+        })?,
+    };
+    let saved = credentials::load().unwrap_or_default();
+    let asked = Connection {
+        url: connection.url.or(saved.url),
+        api_key: Some(key.clone()),
+        env: connection.env.clone(),
+    };
+    let client = Client::new(asked)?;
+    let environments = service::environments(&client).await;
+    let environments = environments.context("the key was not saved")?;
+    let credentials = Credentials {
+        url: Some(client.url().to_owned()),
+        api_key: Some(key.expose().clone()),
+        environment: connection.env,
+        login: None,
+    };
+    let url = client.url();
+    let summary = format!("logged in to {url} (environments: {environments})");
+    save::save(&credentials, &summary).await
 }

@@ -10,9 +10,9 @@ use crate::output;
 pub struct Logout {}
 
 impl Logout {
-    /// The key itself stays good; `kanat api-key revoke` ends it.
-    pub fn run(self) -> Result<()> {
-        match credentials::forget()? {
+    /// A key itself stays good; `kanat api-key revoke` ends it. Tokens end by themselves.
+    pub async fn run(self) -> Result<()> {
+        match credentials::forget().await? {
             Some(path) => output::line(&format!("logged out: {} is removed", path.display())),
             None => output::line("nobody was logged in"),
         }

@@ -11,13 +11,19 @@ pub struct Whoami {}
 
 const FIELDS: &str = "API key:name,Role:role,Account:account.name,Environment:environment.name,\
                       Id:id";
+const FIELDS_OF_USER: &str = "User:name,E-mail:email,Role:role,Account:account.name,\
+                              Environment:environment.name,Id:id";
 
 impl Whoami {
     pub async fn run(self, session: &Session) -> Result<()> {
         let url = session.client.url();
         session
             .show("/me", |me| {
-                format!("Service:      {url}\n{}", table::fields(me, FIELDS))
+                let fields = match me.text("type").as_str() {
+                    "user" => FIELDS_OF_USER,
+                    _ => FIELDS,
+                };
+                format!("Service:      {url}\n{}", table::fields(me, fields))
             })
             .await
     }

@@ -184,7 +184,7 @@ impl Validate {
 /// checked by itself, and the reason is given.
 async fn validate(session: &Session, text: &str) -> Result<(Json, Option<String>)> {
     let alone = || diagnostics::check(text);
-    if !session.client.has_key() {
+    if !session.client.has_credential() {
         return Ok((alone(), Some("no API key is given".to_owned())));
     }
     let body = json!({ "yamlConfig": text });
