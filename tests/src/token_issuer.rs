@@ -79,7 +79,7 @@ impl TokenIssuer {
     /// Returns the number of requests to `path` so far; their queries do not matter.
     pub fn requests(&self, path: &str) -> usize {
         let received = self.target.received();
-        let paths = received.iter().map(|request| provider::path(request));
+        let paths = received.iter().map(provider::path);
         paths.filter(|requested| *requested == path).count()
     }
 

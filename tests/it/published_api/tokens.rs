@@ -1,7 +1,7 @@
 //! `authType: oauth2`: whole calls with tokens of an issuer whose keys come over a socket.
 
 use kanat_tests::rest::text;
-use kanat_tests::token_issuer::{TokenIssuer, now};
+use kanat_tests::token_issuer::{Algorithm, TokenIssuer, now};
 use kanat_tests::{Answer, TestApp};
 use serde_json::{Value, json};
 
@@ -106,6 +106,27 @@ async fn a_token_opens_the_api_that_it_was_made_for() {
         stored["pagination"]["total"], 4,
         "what was refused left a message"
     );
+}
+
+#[tokio::test]
+async fn tokens_are_signed_by_an_algorithm_of_the_issuer() {
+    let app = TestApp::start().await;
+    app.api.deployed(&quote("quotes")).await;
+    for algorithm in [Algorithm::EdDsa, Algorithm::Es256, Algorithm::Rs256] {
+        let issuer = TokenIssuer::start_with(algorithm).await;
+        let path = algorithm.name().to_ascii_lowercase();
+        let oauth2 = json!({"issuer": issuer.url(), "audience": "orders"});
+        let body =
+            json!({"flowName": "quotes", "path": path, "authType": "oauth2", "oauth2": oauth2});
+        app.api.post(PATH, &body).await.expect(201);
+        let caller = app
+            .api
+            .with_key(&issuer.token(&json!({"aud": "orders", "sub": "7"})));
+        caller
+            .post(&format!("/{path}"), &json!({"total": 1}))
+            .await
+            .expect(202);
+    }
 }
 
 /// Returns the challenge of a refusal.
