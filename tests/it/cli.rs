@@ -9,6 +9,7 @@ mod flow;
 mod login;
 mod lookup;
 mod message;
+mod oidc;
 mod published_api;
 mod schedule;
 mod search;
