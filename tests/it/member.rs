@@ -2,11 +2,11 @@
 //! behind two control planes.
 
 mod accept;
-mod company;
 mod first_day;
 mod invite;
 mod list;
 mod mail;
+mod organization;
 mod owners;
 mod remove;
 mod roles;
@@ -16,24 +16,24 @@ mod update;
 use kanat_tests::rest::text;
 use serde_json::Value;
 
-pub use company::Company;
+pub use organization::Organization;
 
 const MEMBERS: &str = "/api/v1/members";
 
-/// Runs tests, which are functions of a company, on both databases.
+/// Runs tests, which are functions of an organization, on both databases.
 macro_rules! on_both_databases {
     ($($test:ident),* $(,)?) => {$(
         mod $test {
-            use crate::member::Company;
+            use crate::member::Organization;
 
             #[tokio::test]
             async fn on_sqlite() {
-                super::$test(&Company::on_sqlite().await).await;
+                super::$test(&Organization::on_sqlite().await).await;
             }
 
             #[tokio::test]
             async fn on_postgresql_with_two_control_planes() {
-                super::$test(&Company::on_postgresql().await).await;
+                super::$test(&Organization::on_postgresql().await).await;
             }
         }
     )*};

@@ -10,7 +10,7 @@ use kanat_model::id::{AccountId, MemberId};
 use kanat_model::member::Status;
 use kanat_model::page::{ListPage, Page};
 use kanat_model::{Code, Error, Result, Secret, Timestamp};
-use kanat_store::member::{self, Member, folded};
+use kanat_store::member::{self, Member, normalized};
 use kanat_store::{Db, account};
 
 use crate::app::audit::{self, Action, Audited};
@@ -52,7 +52,7 @@ pub async fn invite(call: &Call, email: &str, role: &str) -> Result<Invitation> 
     let invited = Member {
         id: MemberId::generate(),
         account_id: call.caller.account_id.clone(),
-        folded_email: Some(folded(&email)),
+        normalized_email: Some(normalized(&email)),
         email: Some(email),
         name: String::new(),
         role: role.as_str().to_owned(),
@@ -194,7 +194,7 @@ pub async fn accept(mut call: Call, token: &str) -> Result<Member> {
         let identity = (member.issuer.as_deref(), member.subject.as_deref());
         identity == (Some(&person.issuer), Some(&person.subject))
     };
-    let is_meant = person.email.as_deref().map(folded) == before.folded_email;
+    let is_meant = person.email.as_deref().map(normalized) == before.normalized_email;
     if !is_meant || (before.status() == Status::Active && !is_same(&before)) {
         return Err(Error::new(
             Code::PermissionDenied,
@@ -304,7 +304,7 @@ async fn find(
     let Some(email) = &person.email else {
         return Ok(None);
     };
-    let invited = member::by_email(db, account, &folded(email)).await?;
+    let invited = member::by_email(db, account, &normalized(email)).await?;
     Ok(invited.filter(|found| found.status() == Status::Invited && is_invited(found, now)))
 }
 
@@ -319,7 +319,7 @@ async fn create(
         id: MemberId::generate(),
         account_id: account.clone(),
         email: person.email.clone(),
-        folded_email: person.email.as_deref().map(folded),
+        normalized_email: person.email.as_deref().map(normalized),
         name: String::new(),
         role: String::new(),
         issuer: None,
@@ -334,7 +334,7 @@ async fn create(
         last_seen_at: None,
         revision: 1,
     };
-    if let Some(address) = &made.folded_email
+    if let Some(address) = &made.normalized_email
         && member::by_email(db, account, address).await?.is_some()
     {
         return Err(Error::new(

@@ -3,7 +3,7 @@ CREATE TABLE member (
     id                TEXT   NOT NULL PRIMARY KEY,
     account_id        TEXT   NOT NULL REFERENCES account (id),
     email             TEXT,
-    folded_email      TEXT,
+    normalized_email  TEXT,
     name              TEXT   NOT NULL,
     role              TEXT   NOT NULL,
     issuer            TEXT,
@@ -19,7 +19,7 @@ CREATE TABLE member (
     revision          BIGINT NOT NULL
 );
 
-CREATE UNIQUE INDEX member_email ON member (account_id, folded_email);
+CREATE UNIQUE INDEX member_email ON member (account_id, normalized_email);
 
 CREATE UNIQUE INDEX member_identity ON member (account_id, issuer, subject);
 

@@ -28,7 +28,8 @@ statements! {
     /// The account with this id.
     fn get(id: &AccountId) -> Option<Account> = "SELECT {COLUMNS} FROM account WHERE id = $1";
 
-    /// Makes other changes of the account's owners and members wait for the end of this transaction.
+    /// Makes other changes of owners and members of the account wait for the end of this
+    /// transaction.
     fn lock(id: &AccountId) = "UPDATE account SET name = name WHERE id = $1";
 
     /// The oldest account; none before the first start.

@@ -17,7 +17,7 @@ pub struct Member {
     /// Address that was invited, or that the issuer has verified.
     pub email: Option<String>,
     /// The address by which it is found: of several that differ in case there is one.
-    pub folded_email: Option<String>,
+    pub normalized_email: Option<String>,
     pub name: String,
     /// A role's text.
     pub role: String,
@@ -41,7 +41,7 @@ pub struct Member {
 
 record! {
     Member in "member" {
-        id, account_id, email, folded_email, name, role, issuer, subject, invite_sha256,
+        id, account_id, email, normalized_email, name, role, issuer, subject, invite_sha256,
         invite_expires_at, invited_by_type, invited_by_id, invited_by_name, invited_at, joined_at,
         last_seen_at, revision
     }
@@ -66,7 +66,7 @@ impl Member {
 }
 
 /// Returns an address as it is compared: without regard to case.
-pub fn folded(email: &str) -> String {
+pub fn normalized(email: &str) -> String {
     email.to_lowercase()
 }
 
@@ -85,9 +85,9 @@ statements! {
     fn by_identity(account: &AccountId, issuer: &str, subject: &str) -> Option<Member> =
         "SELECT {COLUMNS} FROM member WHERE account_id = $1 AND issuer = $2 AND subject = $3";
 
-    /// Returns the member of a [`folded`] address.
-    fn by_email(account: &AccountId, folded_email: &str) -> Option<Member> =
-        "SELECT {COLUMNS} FROM member WHERE account_id = $1 AND folded_email = $2";
+    /// Returns the member of a [`normalized`] address.
+    fn by_email(account: &AccountId, normalized_email: &str) -> Option<Member> =
+        "SELECT {COLUMNS} FROM member WHERE account_id = $1 AND normalized_email = $2";
 
     /// Returns the member whose invitation has a token of this hash.
     fn by_invitation(account: &AccountId, sha256: &[u8; 32]) -> Option<Member> =
@@ -115,7 +115,7 @@ lists! {
 
 const UPDATE: &str = sql!(
     Member,
-    "UPDATE member SET email = {email}, folded_email = {folded_email}, name = {name}, role = \
+    "UPDATE member SET email = {email}, normalized_email = {normalized_email}, name = {name}, role = \
      {role}, issuer = {issuer}, subject = {subject}, invite_sha256 = {invite_sha256}, \
      invite_expires_at = {invite_expires_at}, joined_at = {joined_at}, last_seen_at = \
      {last_seen_at}, revision = revision + 1 WHERE account_id = {account_id} AND id = {id} AND \

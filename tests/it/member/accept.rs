@@ -4,7 +4,7 @@ use kanat_tests::rest::text;
 use kanat_tests::token_issuer::Person;
 use serde_json::json;
 
-use super::{Company, MEMBERS, on_both_databases, token_of};
+use super::{MEMBERS, Organization, on_both_databases, token_of};
 
 const ACCEPT: &str = "/api/v1/members/accept";
 
@@ -12,14 +12,14 @@ on_both_databases!(
     a_person_accepts_once,
     an_invitation_is_for_the_verified_address,
     of_two_who_accept_at_once_one_does,
-    the_first_call_of_an_invited_person_is_enough,
+    an_invited_person_joins_by_the_first_call,
 );
 
-async fn a_person_accepts_once(company: &Company) {
+async fn a_person_accepts_once(organization: &Organization) {
     let ada = Person::new("Ada Lovelace", "ada@example.com");
-    let invited = company.invites(&ada.email, "editor").await;
+    let invited = organization.invites(&ada.email, "editor").await;
     let token = json!({"token": token_of(&invited)});
-    let api = company.as_person(&ada);
+    let api = organization.as_person(&ada);
     let member = api.post(ACCEPT, &token).await.expect(200);
     assert_eq!(member["id"], invited["id"]);
     assert_eq!(member["status"], "active");
@@ -33,21 +33,21 @@ async fn a_person_accepts_once(company: &Company) {
     assert_eq!(me["email"], "ada@example.com");
     assert_eq!(me["role"], "editor");
     assert_eq!(me["permissions"], json!(["read", "write"]));
-    let seen = company
+    let seen = organization
         .owner()
         .get(&super::path_of(&member))
         .await
         .expect(200);
     assert!(seen["lastSeenAt"].is_string());
     let log = "/api/v1/audit-log?action=member.accept";
-    let entry = company.owner().get(log).await.expect(200)["data"][0].clone();
+    let entry = organization.owner().get(log).await.expect(200)["data"][0].clone();
     assert_eq!(entry["actor"]["type"], "user");
     assert_eq!(entry["actor"]["id"], member["id"]);
     assert_eq!(entry["actor"]["email"], "ada@example.com");
 }
 
-async fn an_invitation_is_for_the_verified_address(company: &Company) {
-    let invited = company.invites("ada@example.com", "editor").await;
+async fn an_invitation_is_for_the_verified_address(organization: &Organization) {
+    let invited = organization.invites("ada@example.com", "editor").await;
     let token = json!({"token": token_of(&invited)});
     let eve = Person::new("Eve", "eve@example.com");
     let unverified = Person {
@@ -55,16 +55,20 @@ async fn an_invitation_is_for_the_verified_address(company: &Company) {
         ..Person::new("Ada", "ada@example.com")
     };
     for person in [&eve, &unverified] {
-        let refused = company.as_person(person).post(ACCEPT, &token).await;
+        let refused = organization.as_person(person).post(ACCEPT, &token).await;
         refused.expect_error(403, "PERMISSION_DENIED");
-        let refused = company.as_person(person).get("/api/v1/flows").await;
+        let refused = organization.as_person(person).get("/api/v1/flows").await;
         refused.expect_error(403, "PERMISSION_DENIED");
     }
-    let by_key = company.owner().post(ACCEPT, &token).await;
+    let by_key = organization.owner().post(ACCEPT, &token).await;
     by_key.expect_error(403, "PERMISSION_DENIED");
-    let nobody = company.owner().without_key().post(ACCEPT, &token).await;
+    let nobody = organization
+        .owner()
+        .without_key()
+        .post(ACCEPT, &token)
+        .await;
     nobody.expect_error(401, "UNAUTHENTICATED");
-    let ada = company.as_person(&Person::new("Ada", "ada@example.com"));
+    let ada = organization.as_person(&Person::new("Ada", "ada@example.com"));
     for wrong in ["", "x", &"A".repeat(43)] {
         let refused = ada.post(ACCEPT, &json!({"token": wrong})).await;
         let details = refused.expect_error(400, "INVALID_ARGUMENT");
@@ -72,29 +76,29 @@ async fn an_invitation_is_for_the_verified_address(company: &Company) {
     }
 }
 
-async fn of_two_who_accept_at_once_one_does(company: &Company) {
+async fn of_two_who_accept_at_once_one_does(organization: &Organization) {
     let ada = Person::new("Ada", "ada@example.com");
     let other = Person {
         subject: "another-account".to_owned(),
         ..ada.clone()
     };
-    let invited = company.invites(&ada.email, "viewer").await;
+    let invited = organization.invites(&ada.email, "viewer").await;
     let token = json!({"token": token_of(&invited)});
-    let apis = [company.as_person(&ada), company.as_person(&other)];
+    let apis = [organization.as_person(&ada), organization.as_person(&other)];
     let (one, two) = tokio::join!(apis[0].post(ACCEPT, &token), apis[1].post(ACCEPT, &token));
     let mut statuses = [one.status, two.status];
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 400]);
-    let members = company.owner().get(MEMBERS).await.expect(200);
+    let members = organization.owner().get(MEMBERS).await.expect(200);
     assert_eq!(members["pagination"]["total"], 1);
 }
 
-async fn the_first_call_of_an_invited_person_is_enough(company: &Company) {
+async fn an_invited_person_joins_by_the_first_call(organization: &Organization) {
     let ada = Person::new("Ada", "ada@example.com");
-    let invited = company.invites("ADA@example.com", "viewer").await;
-    let api = company.as_person(&ada);
+    let invited = organization.invites("ADA@example.com", "viewer").await;
+    let api = organization.as_person(&ada);
     api.get("/api/v1/flows").await.expect(200);
-    let member = company
+    let member = organization
         .owner()
         .get(&super::path_of(&invited))
         .await
@@ -104,7 +108,10 @@ async fn the_first_call_of_an_invited_person_is_enough(company: &Company) {
         subject: "another-account".to_owned(),
         ..ada.clone()
     };
-    let other = company.as_person(&same_address).get("/api/v1/flows").await;
+    let other = organization
+        .as_person(&same_address)
+        .get("/api/v1/flows")
+        .await;
     other.expect_error(403, "PERMISSION_DENIED");
     let token = json!({"token": token_of(&invited)});
     let late = api.post(ACCEPT, &token).await.expect(200);

@@ -1,23 +1,23 @@
-//! The first day of a company, as docs/first-day.md tells it.
+//! The first day of an organization, as docs/first-day.md tells it.
 
 use kanat_tests::rest::text;
 use kanat_tests::token_issuer::Person;
 use serde_json::{Value, json};
 
-use super::{Company, MEMBERS, on_both_databases, token_of};
+use super::{MEMBERS, Organization, on_both_databases, token_of};
 use crate::webhook::passthrough;
 
-on_both_databases!(a_company_has_its_first_day);
+on_both_databases!(an_organization_has_its_first_day);
 
-async fn a_company_has_its_first_day(company: &Company) {
+async fn an_organization_has_its_first_day(organization: &Organization) {
     // The key of the first start invites the first owner, who logs in and takes over.
     let ada = Person::new("Ada Lovelace", "ada@example.com");
-    company.hires(&ada, "owner").await;
-    let owner = company.as_person(&ada);
+    organization.hires(&ada, "owner").await;
+    let owner = organization.as_person(&ada);
     let keys = owner.get("/api/v1/api-keys").await.expect(200);
     let key = format!("/api/v1/api-keys/{}", text(&keys["data"][0]["id"]));
     owner.delete(&key).await.expect(204);
-    company.owner().get("/api/v1/me").await.expect(401);
+    organization.owner().get("/api/v1/me").await.expect(401);
 
     // Production changes by promotion alone, and has its own words.
     let environments = owner.get("/api/v1/environments").await.expect(200);
@@ -33,7 +33,7 @@ async fn a_company_has_its_first_day(company: &Company) {
     let bob = Person::new("Bob", "bob@example.com");
     let invitation = json!({"email": bob.email, "role": "editor"});
     let invitation = owner.post(MEMBERS, &invitation).await.expect(201);
-    let editor = company.as_person(&bob);
+    let editor = organization.as_person(&bob);
     let token = json!({"token": token_of(&invitation)});
     editor
         .post("/api/v1/members/accept", &token)

@@ -4,7 +4,7 @@
 use kanat_tests::rest::text;
 use serde_json::json;
 
-use super::{Company, MEMBERS, on_both_databases, path_of, token_of};
+use super::{MEMBERS, Organization, on_both_databases, path_of, token_of};
 
 on_both_databases!(
     an_invitation_has_a_link_that_no_read_shows,
@@ -12,8 +12,8 @@ on_both_databases!(
     an_invitation_that_is_sent_again_has_another_link,
 );
 
-async fn an_invitation_has_a_link_that_no_read_shows(company: &Company) {
-    let invited = company.invites("Ada@example.com", "editor").await;
+async fn an_invitation_has_a_link_that_no_read_shows(organization: &Organization) {
+    let invited = organization.invites("Ada@example.com", "editor").await;
     assert_eq!(invited["email"], "Ada@example.com");
     assert_eq!(invited["role"], "editor");
     assert_eq!(invited["status"], "invited");
@@ -24,7 +24,7 @@ async fn an_invitation_has_a_link_that_no_read_shows(company: &Company) {
     let token = token_of(&invited);
     assert!(token.len() >= 22, "at least 128 bits: {token}");
     assert!(text(&invited["inviteUrl"]).starts_with("http://"));
-    let api = company.elsewhere();
+    let api = organization.elsewhere();
     for path in [MEMBERS.to_owned(), path_of(&invited)] {
         let read = api.get(&path).await;
         assert!(!read.text.contains(&token), "{path}");
@@ -35,9 +35,9 @@ async fn an_invitation_has_a_link_that_no_read_shows(company: &Company) {
     assert_eq!(log.expect(200)["data"][0]["entityName"], "Ada@example.com");
 }
 
-async fn an_address_has_one_member(company: &Company) {
-    let first = company.invites("ada@example.com", "viewer").await;
-    let api = company.elsewhere();
+async fn an_address_has_one_member(organization: &Organization) {
+    let first = organization.invites("ada@example.com", "viewer").await;
+    let api = organization.elsewhere();
     let again = json!({"email": "ADA@Example.com", "role": "editor"});
     api.post(MEMBERS, &again)
         .await
@@ -46,10 +46,10 @@ async fn an_address_has_one_member(company: &Company) {
     api.post(MEMBERS, &again).await.expect(201);
 }
 
-async fn an_invitation_that_is_sent_again_has_another_link(company: &Company) {
-    let first = company.invites("ada@example.com", "viewer").await;
+async fn an_invitation_that_is_sent_again_has_another_link(organization: &Organization) {
+    let first = organization.invites("ada@example.com", "viewer").await;
     let resend = format!("{}/resend", path_of(&first));
-    let again = company
+    let again = organization
         .elsewhere()
         .post(&resend, &json!({}))
         .await
@@ -59,18 +59,20 @@ async fn an_invitation_that_is_sent_again_has_another_link(company: &Company) {
     let ada = kanat_tests::token_issuer::Person::new("Ada", "ada@example.com");
     let accept = format!("{MEMBERS}/accept");
     let former = json!({"token": token_of(&first)});
-    let person = company.as_person(&ada);
+    let person = organization.as_person(&ada);
     person.post(&accept, &former).await.expect(400);
     let newer = json!({"token": token_of(&again)});
     person.post(&accept, &newer).await.expect(200);
-    let resent = company.owner().post(&resend, &json!({})).await;
+    let resent = organization.owner().post(&resend, &json!({})).await;
     resent.expect_error(400, "FAILED_PRECONDITION");
 }
 
 #[tokio::test]
 async fn an_invitation_that_is_given_again_for_its_key_has_no_link() {
-    let company = Company::on_sqlite().await;
-    let api = company.owner().with_header("idempotency-key", "invite-ada");
+    let organization = Organization::on_sqlite().await;
+    let api = organization
+        .owner()
+        .with_header("idempotency-key", "invite-ada");
     let body = json!({"email": "ada@example.com", "role": "viewer"});
     let first = api.post(MEMBERS, &body).await.expect(201);
     assert!(first["inviteUrl"].is_string());
@@ -82,7 +84,7 @@ async fn an_invitation_that_is_given_again_for_its_key_has_no_link() {
 
 #[tokio::test]
 async fn an_invitation_names_an_address_and_a_role() {
-    let company = Company::on_sqlite().await;
+    let organization = Organization::on_sqlite().await;
     for (body, field) in [
         (json!({"role": "viewer"}), "email"),
         (json!({"email": "", "role": "viewer"}), "email"),
@@ -98,7 +100,7 @@ async fn an_invitation_names_an_address_and_a_role() {
             "name",
         ),
     ] {
-        let refused = company.owner().post(MEMBERS, &body).await;
+        let refused = organization.owner().post(MEMBERS, &body).await;
         let details = refused.expect_error(400, "INVALID_ARGUMENT");
         assert_eq!(details[0]["field"], field, "{body}");
     }
@@ -106,15 +108,15 @@ async fn an_invitation_names_an_address_and_a_role() {
 
 #[tokio::test]
 async fn nobody_invites_people_of_more_rights() {
-    let company = Company::on_sqlite().await;
-    let api = company.owner();
+    let organization = Organization::on_sqlite().await;
+    let api = organization.owner();
     let key = json!({"name": "runs", "role": "admin"});
     let key = api.post("/api/v1/api-keys", &key).await.expect(201);
     let admin = api.with_key(&text(&key["key"]));
     let owner = json!({"email": "a@b.example", "role": "owner"});
     let refused = admin.post(MEMBERS, &owner).await;
     refused.expect_error(403, "PERMISSION_DENIED");
-    let invited = company.invites("a@b.example", "owner").await;
+    let invited = organization.invites("a@b.example", "owner").await;
     let resend = format!("{}/resend", path_of(&invited));
     let refused = admin.post(&resend, &json!({})).await;
     refused.expect_error(403, "PERMISSION_DENIED");
@@ -122,8 +124,12 @@ async fn nobody_invites_people_of_more_rights() {
 
 #[tokio::test]
 async fn the_link_leads_to_a_page_that_names_the_next_commands() {
-    let company = Company::on_sqlite().await;
-    let page = company.owner().without_key().get("/api/v1/invite").await;
+    let organization = Organization::on_sqlite().await;
+    let page = organization
+        .owner()
+        .without_key()
+        .get("/api/v1/invite")
+        .await;
     assert_eq!(page.status, 200);
     assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
     assert!(page.text.contains("kanat member accept '"), "{}", page.text);

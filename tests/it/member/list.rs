@@ -2,15 +2,15 @@
 
 use kanat_tests::token_issuer::Person;
 
-use super::{Company, MEMBERS, path_of};
+use super::{MEMBERS, Organization, path_of};
 
 #[tokio::test]
 async fn everybody_reads_who_the_members_are() {
-    let company = Company::on_sqlite().await;
+    let organization = Organization::on_sqlite().await;
     let ada = Person::new("Ada Lovelace", "ada@example.com");
-    let hired = company.hires(&ada, "viewer").await;
-    company.invites("bob@example.org", "editor").await;
-    let api = company.as_person(&ada);
+    let hired = organization.hires(&ada, "viewer").await;
+    organization.invites("bob@example.org", "editor").await;
+    let api = organization.as_person(&ada);
     let all = api.get(MEMBERS).await.expect(200);
     assert_eq!(all["pagination"]["total"], 2);
     assert_eq!(all["data"][0]["email"], "bob@example.org");

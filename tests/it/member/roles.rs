@@ -3,23 +3,24 @@
 use kanat_tests::token_issuer::Person;
 use serde_json::{Value, json};
 
-use super::{Company, MEMBERS, path_of};
+use super::{MEMBERS, Organization, path_of};
 
 #[tokio::test]
 async fn the_claim_gives_the_role_of_each_call_and_makes_members() {
-    let company = Company::with(&[("KANAT_OIDC_ROLE_CLAIM", "https://example.com/role")]).await;
+    let organization =
+        Organization::with(&[("KANAT_OIDC_ROLE_CLAIM", "https://example.com/role")]).await;
     let ada = Person::new("Ada", "ada@example.com");
     let as_role =
-        |role: Value| company.with_claims(&ada, &json!({"https://example.com/role": role}));
+        |role: Value| organization.with_claims(&ada, &json!({"https://example.com/role": role}));
     for wrong in [Value::Null, json!("king"), json!(["owner"]), json!("Owner")] {
         let refused = as_role(wrong).get("/api/v1/me").await;
         refused.expect_error(403, "PERMISSION_DENIED");
     }
-    let members = company.owner().get(MEMBERS).await.expect(200);
+    let members = organization.owner().get(MEMBERS).await.expect(200);
     assert_eq!(members["pagination"]["total"], 0);
     let me = as_role(json!("editor")).get("/api/v1/me").await.expect(200);
     assert_eq!(me["role"], "editor");
-    let member = company.owner().get(MEMBERS).await.expect(200)["data"][0].clone();
+    let member = organization.owner().get(MEMBERS).await.expect(200)["data"][0].clone();
     assert_eq!(member["id"], me["id"]);
     assert_eq!(member["status"], "active");
     assert!(member["invitedBy"].is_null());
@@ -28,13 +29,13 @@ async fn the_claim_gives_the_role_of_each_call_and_makes_members() {
     assert_eq!(lowered["id"], me["id"]);
     let missing = as_role(Value::Null).get("/api/v1/me").await;
     missing.expect_error(403, "PERMISSION_DENIED");
-    let set = company
+    let set = organization
         .owner()
         .put(&path_of(&member), &json!({"role": "admin"}))
         .await;
     set.expect_error(400, "INVALID_ARGUMENT");
     let log = "/api/v1/audit-log?entityType=member";
-    let log = company.owner().get(log).await.expect(200);
+    let log = organization.owner().get(log).await.expect(200);
     let actions = log["data"].as_array().unwrap().iter().rev();
     let actions: Vec<_> = actions.map(|entry| entry["action"].clone()).collect();
     assert_eq!(actions, ["member.create", "member.update"]);
@@ -42,22 +43,26 @@ async fn the_claim_gives_the_role_of_each_call_and_makes_members() {
 
 #[tokio::test]
 async fn addresses_of_a_trusted_provider_need_no_word_on_their_verification() {
-    let company = Company::with(&[("KANAT_OIDC_TRUST_EMAIL", "true")]).await;
+    let organization = Organization::with(&[("KANAT_OIDC_TRUST_EMAIL", "true")]).await;
     let ada = Person {
         is_verified: false,
         ..Person::new("Ada", "ada@example.com")
     };
-    company.invites(&ada.email, "viewer").await;
-    company.as_person(&ada).get("/api/v1/me").await.expect(200);
+    organization.invites(&ada.email, "viewer").await;
+    organization
+        .as_person(&ada)
+        .get("/api/v1/me")
+        .await
+        .expect(200);
 }
 
 #[tokio::test]
 async fn providers_are_listed_for_those_who_log_in() {
-    let company = Company::with(&[("KANAT_OIDC_SCOPES", "openid,email")]).await;
-    let anybody = company.owner().without_key();
+    let organization = Organization::with(&[("KANAT_OIDC_SCOPES", "openid,email")]).await;
+    let anybody = organization.owner().without_key();
     let providers = anybody.get("/api/v1/auth/providers").await.expect(200);
     let expected = json!([{
-        "issuer": company.issuer.url(),
+        "issuer": organization.issuer.url(),
         "clientId": kanat_tests::token_issuer::CLIENT_ID,
         "scopes": ["openid", "email"],
     }]);

@@ -5,35 +5,35 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use kanat_tests::rest::text;
 use kanat_tests::token_issuer::{Algorithm, Person, TokenIssuer, now, unsigned};
-use kanat_tests::{FakeTarget, Rest};
+use kanat_tests::{FakeTarget, Rest, until};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use super::Company;
-use super::company::AUDIENCE;
+use super::Organization;
+use super::organization::AUDIENCE;
 
 const ME: &str = "/api/v1/me";
 
-async fn ada_of(company: &Company) -> Person {
+async fn ada_of(organization: &Organization) -> Person {
     let ada = Person::new("Ada", "ada@example.com");
-    company.hires(&ada, "viewer").await;
+    organization.hires(&ada, "viewer").await;
     ada
 }
 
 #[tokio::test]
 async fn a_forged_token_is_401_and_no_address_in_it_is_called() {
-    let company = Company::on_sqlite().await;
-    let ada = ada_of(&company).await;
+    let organization = Organization::on_sqlite().await;
+    let ada = ada_of(&organization).await;
     let trap = FakeTarget::start().await;
     let bait = format!("{}/keys", trap.url());
-    let issuer = &company.issuer;
+    let issuer = &organization.issuer;
     let kid = issuer.key_id();
     let mut claims = ada.claims();
     claims["iss"] = issuer.url().into();
     claims["aud"] = AUDIENCE.into();
     claims["exp"] = (now() + 600).into();
     let good = json!({"alg": "EdDSA", "typ": "JWT", "kid": kid});
-    let api = company.owner();
+    let api = organization.owner();
     let signed =
         |header: &Value, claims: &Value| issuer.sign(&header.to_string(), &claims.to_string());
     api.with_key(&signed(&good, &claims))
@@ -192,11 +192,11 @@ async fn a_forged_token_is_401_and_no_address_in_it_is_called() {
 
 #[tokio::test]
 async fn two_credentials_and_blanks_before_a_token_are_refused() {
-    let company = Company::on_sqlite().await;
-    let ada = ada_of(&company).await;
-    let token = company.token(&ada);
+    let organization = Organization::on_sqlite().await;
+    let ada = ada_of(&organization).await;
+    let token = organization.token(&ada);
     let send = async |value: String| {
-        let api = company.owner().without_key();
+        let api = organization.owner().without_key();
         api.with_header("authorization", &value)
             .get(ME)
             .await
@@ -211,46 +211,55 @@ async fn two_credentials_and_blanks_before_a_token_are_refused() {
 
 #[tokio::test]
 async fn tokens_of_all_algorithms_and_of_a_list_of_audiences_are_taken() {
-    let company = Company::on_sqlite().await;
-    let ada = ada_of(&company).await;
+    let organization = Organization::on_sqlite().await;
+    let ada = ada_of(&organization).await;
     let me = async |api: Rest| api.get(ME).await.expect(200)["email"].clone();
     let both = json!({"aud": ["other", AUDIENCE], "nbf": now() + 30});
-    let api = company.with_claims(&ada, &both);
+    let api = organization.with_claims(&ada, &both);
     assert_eq!(me(api).await, "ada@example.com");
-    drop(company);
+    drop(organization);
     for algorithm in [Algorithm::Es256, Algorithm::Rs256] {
-        let company = Company::on_sqlite().await;
-        company.issuer.rotate_to(algorithm);
-        let ada = ada_of(&company).await;
-        assert_eq!(me(company.as_person(&ada)).await, "ada@example.com");
+        let organization = Organization::on_sqlite().await;
+        organization.issuer.rotate_to(algorithm);
+        let ada = ada_of(&organization).await;
+        assert_eq!(me(organization.as_person(&ada)).await, "ada@example.com");
     }
 }
 
 #[tokio::test]
 async fn a_new_key_is_asked_for_once_and_known_keys_hold_while_the_provider_is_away() {
-    let company = Company::on_sqlite().await;
-    let ada = ada_of(&company).await;
-    let former = company.as_person(&ada);
+    let organization = Organization::on_sqlite().await;
+    let ada = ada_of(&organization).await;
+    let former = organization.as_person(&ada);
     former.get(ME).await.expect(200);
-    assert_eq!(company.issuer.requests("/keys"), 1);
-    company.issuer.set_away(true);
+    assert_eq!(organization.issuer.requests("/keys"), 1);
+    organization.issuer.set_away(true);
     former.get(ME).await.expect(200);
     // The first keys were asked for a moment ago, and others are asked for every 30 s at most.
-    company.issuer.rotate();
+    organization.issuer.rotate();
     for _ in 0..20 {
-        company.as_person(&ada).get(ME).await.expect(401);
+        organization.as_person(&ada).get(ME).await.expect(401);
     }
     former.get(ME).await.expect(200);
-    assert_eq!(company.issuer.requests("/keys"), 1);
+    assert_eq!(organization.issuer.requests("/keys"), 1);
+    organization.issuer.set_away(false);
+    let newer = organization.as_person(&ada);
+    until("the new key is taken", async || {
+        (newer.get(ME).await.status == 200).then_some(())
+    })
+    .await;
+    // The former key is withdrawn.
+    former.get(ME).await.expect(401);
+    assert_eq!(organization.issuer.requests("/keys"), 2);
 }
 
 #[tokio::test]
 async fn a_provider_that_never_answered_is_503() {
-    let company = Company::on_sqlite().await;
-    company.issuer.set_away(true);
+    let organization = Organization::on_sqlite().await;
+    organization.issuer.set_away(true);
     let ada = Person::new("Ada", "ada@example.com");
-    company.invites(&ada.email, "viewer").await;
-    let refused = company.as_person(&ada).get(ME).await;
+    organization.invites(&ada.email, "viewer").await;
+    let refused = organization.as_person(&ada).get(ME).await;
     refused.expect_error(503, "UNAVAILABLE");
-    company.owner().get(ME).await.expect(200);
+    organization.owner().get(ME).await.expect(200);
 }

@@ -3,19 +3,19 @@
 use kanat_tests::token_issuer::Person;
 use serde_json::json;
 
-use super::{Company, on_both_databases, path_of};
+use super::{Organization, on_both_databases, path_of};
 
 on_both_databases!(a_change_of_role_counts_at_the_next_call);
 
-async fn a_change_of_role_counts_at_the_next_call(company: &Company) {
+async fn a_change_of_role_counts_at_the_next_call(organization: &Organization) {
     let ada = Person::new("Ada", "ada@example.com");
-    let member = company.hires(&ada, "editor").await;
-    let api = company.as_person(&ada);
+    let member = organization.hires(&ada, "editor").await;
+    let api = organization.as_person(&ada);
     let table = json!({"name": "t"});
     api.post("/api/v1/lookup-tables", &table).await.expect(201);
-    let read = company.owner().get(&path_of(&member)).await;
+    let read = organization.owner().get(&path_of(&member)).await;
     let tag = read.header("etag").to_owned();
-    let in_time = company.owner().with_header("if-match", &tag);
+    let in_time = organization.owner().with_header("if-match", &tag);
     let changed = in_time
         .put(&path_of(&member), &json!({"role": "viewer"}))
         .await;
@@ -33,15 +33,19 @@ async fn a_change_of_role_counts_at_the_next_call(company: &Company) {
         .put(&path_of(&member), &json!({"role": "admin"}))
         .await;
     lost.expect_error(409, "ABORTED");
-    let mut sent_back = company.owner().get(&path_of(&member)).await.expect(200);
+    let mut sent_back = organization
+        .owner()
+        .get(&path_of(&member))
+        .await
+        .expect(200);
     sent_back["role"] = "editor".into();
-    let kept = company
+    let kept = organization
         .owner()
         .put(&path_of(&member), &sent_back)
         .await
         .expect(200);
     assert_eq!(kept["role"], "editor");
-    let wrong = company
+    let wrong = organization
         .owner()
         .patch(&path_of(&member), &json!({"role": "king"}))
         .await;

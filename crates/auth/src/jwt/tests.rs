@@ -46,7 +46,10 @@ impl Issuer {
 }
 
 const HEADER: &str = r#"{"alg":"EdDSA","kid":"one"}"#;
-const CLAIMS: &str = r#"{"iss":"https://issuer.example","aud":"kanat","sub":"ada","exp":60,"email":"a@b","email_verified":true,"n":[{"a":1,"b":null}]}"#;
+const CLAIMS: &str = concat!(
+    r#"{"iss":"https://issuer.example","aud":"kanat","sub":"ada","exp":60,"#,
+    r#""email":"a@b","email_verified":true,"n":[{"a":1,"b":null}]}"#,
+);
 
 #[test]
 fn claims_beside_the_registered_ones_are_read_by_name() {

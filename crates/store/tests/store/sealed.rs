@@ -127,7 +127,7 @@ async fn insert_all(test: &TestStore) {
         let credential = ApiKeyId::from("key_1");
         answered_request::begin(
             &mut tx,
-            &credential,
+            credential.as_str(),
             name,
             &[0; 32],
             &BootId::from("boot_1"),
@@ -136,7 +136,7 @@ async fn insert_all(test: &TestStore) {
         .await
         .unwrap();
         if let Some(answer) = answer {
-            answered_request::answer(&mut tx, &credential, name, &[0; 32], answer)
+            answered_request::answer(&mut tx, credential.as_str(), name, &[0; 32], answer)
                 .await
                 .unwrap();
         }

@@ -11,7 +11,7 @@ use super::{MEMBERS, token_of};
 pub const AUDIENCE: &str = "kanat";
 
 /// A running service whose people log in by `issuer`.
-pub struct Company {
+pub struct Organization {
     pub issuer: TokenIssuer,
     service: Service,
 }
@@ -24,7 +24,7 @@ enum Service {
     },
 }
 
-impl Company {
+impl Organization {
     pub async fn on_sqlite() -> Self {
         Self::with(&[]).await
     }
