@@ -37,8 +37,8 @@ pub fn parts(raw: &str) -> (&str, &str) {
 /// Returns the value of a header in one line, or an empty text.
 pub fn header(raw: &str, name: &str) -> String {
     let (headers, _) = parts(raw);
-    let unfolded = headers.replace("\r\n ", " ").replace("\r\n\t", " ");
-    let found = unfolded.lines().find_map(|line| {
+    let joined = headers.replace("\r\n ", " ").replace("\r\n\t", " ");
+    let found = joined.lines().find_map(|line| {
         let (found, value) = line.split_once(':')?;
         found
             .eq_ignore_ascii_case(name)
@@ -82,13 +82,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_is_unfolded_and_decoded() {
-        let raw = "To: a@example.com\r\nSubject: to\r\n =?utf-8?b?w4c=?=\r\n =?utf-8?b?YcSf?= x\r\n\r\nText\r\n";
+    fn the_lines_of_a_header_are_joined_and_decoded() {
+        let raw = [
+            "To: a@example.com",
+            "Subject: to",
+            " =?utf-8?b?w4c=?=",
+            " =?utf-8?b?YcSf?= x",
+            "",
+            "Text",
+        ]
+        .join("\r\n");
         assert_eq!(
-            header(raw, "subject"),
+            header(&raw, "subject"),
             "to =?utf-8?b?w4c=?= =?utf-8?b?YcSf?= x"
         );
-        assert_eq!(decoded(&header(raw, "Subject")), "to Çağ x");
-        assert_eq!(header(raw, "Text"), "");
+        assert_eq!(decoded(&header(&raw, "Subject")), "to Çağ x");
+        assert_eq!(header(&raw, "Text"), "");
     }
 }
