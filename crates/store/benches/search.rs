@@ -49,6 +49,24 @@ const QUERIES: &[&str] = &[
     "absent webhook",
 ];
 
+/// Lists: the status, the text that is looked for, and the offset. Texts are those of no flow, of
+/// few and of all.
+const LISTS: &[(Option<Status>, &str, u32)] = &[
+    (None, "", 0),
+    (None, "", 90_000),
+    (Some(Status::Active), "", 0),
+    (Some(Status::Active), "", 90_000),
+    (Some(Status::Paused), "", 0),
+    (None, "absent", 0),
+    (None, "NOUN71", 0),
+    (None, "shop77123", 0),
+    (None, "s", 0),
+    (None, "shop", 0),
+    (None, "shop", 90_000),
+    (Some(Status::Active), "noun71", 0),
+    (Some(Status::Active), "shop", 0),
+];
+
 #[tokio::main]
 async fn main() {
     let flows = std::env::var("FLOWS").map_or(100_000, |text| text.parse().unwrap());
@@ -74,19 +92,23 @@ async fn measure(name: &str, store: &Store, flows: usize) {
         .await;
         println!("{name}: search {query:?} finds {found} in {median:?}");
     }
-    for (search, offset) in [("", 0), ("", 90_000), ("noun71", 0), ("absent", 0)] {
+    for (status, search, offset) in LISTS {
         let filter = Filter {
-            status: None,
-            search: search.to_owned(),
+            status: *status,
+            search: (*search).to_owned(),
         };
-        let page = Page { limit: 50, offset };
+        let page = Page {
+            limit: 50,
+            offset: *offset,
+        };
         let (total, median) = median(async || {
             let mut tx = store.read().await.unwrap();
             let page = flow::list(&mut tx, &environment, &filter, page).await;
             page.unwrap().total
         })
         .await;
-        println!("{name}: page at {offset} of {total} with {search:?} in {median:?}");
+        let status = status.map_or("any", Status::as_str);
+        println!("{name}: page at {offset} of {total}, {status}, with {search:?} in {median:?}");
     }
 }
 

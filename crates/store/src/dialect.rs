@@ -68,11 +68,12 @@ impl Dialect {
         }
     }
 
-    /// The comparison with a search pattern in the words of this database.
+    /// The comparison with a search pattern, and the position of a text in another one, in the
+    /// words of this database.
     pub(crate) fn search_text(self, shared: &str) -> String {
         match self {
             Self::Sqlite => shared.to_owned(),
-            Self::Postgres => shared.replace(" GLOB ", " ~ "),
+            Self::Postgres => shared.replace(" GLOB ", " ~ ").replace("instr(", "strpos("),
         }
     }
 
@@ -140,6 +141,7 @@ impl Dialect {
             Self::Sqlite => shared.replace(WORD_INDEX, SQLITE_WORD_INDEX),
             Self::Postgres => shared
                 .replace(WORD_INDEX, POSTGRES_WORD_INDEX)
+                .replace(" WITHOUT ROWID", "")
                 .replace(" INTEGER", " BIGINT GENERATED ALWAYS AS IDENTITY")
                 .replace(" BLOB", " BYTEA")
                 .replace(" DOUBLE", " DOUBLE PRECISION")

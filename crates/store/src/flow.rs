@@ -1,15 +1,19 @@
 //! Flows: the draft, where it stands, and its last deployed version. Deleted rows stay; nothing
 //! reads them as flows.
 
+use std::iter;
+
 use kanat_model::Timestamp;
 use kanat_model::flow::Status;
 use kanat_model::id::{AccountId, EnvironmentId, FlowId};
 use kanat_model::page::{ListPage, Page};
+use sqlx::AssertSqlSafe;
 
+use crate::column::Value;
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::statements;
-use crate::{Db, Error, Result, search_entry};
+use crate::{Db, Error, Result, flow_text, search, search_entry};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flow {
@@ -79,6 +83,7 @@ pub async fn insert(db: &mut Db, flow: &Flow) -> Result<()> {
     db.insert(flow)
         .await
         .map_err(Error::taken("flow", &flow.name))?;
+    flow_text::write(db, flow).await?;
     search_entry::update(db, flow.id.as_str()).await
 }
 
@@ -97,11 +102,22 @@ statements! {
     /// Reads the ids of the environment's flows, with those of deleted ones.
     fn ids(environment: &EnvironmentId) -> Vec<FlowId> =
         "SELECT id FROM flow WHERE environment_id = $1 ORDER BY id";
+}
 
-    /// Deletes a flow; returns whether it existed.
-    fn delete(environment: &EnvironmentId, id: &FlowId, at: Timestamp) -> bool =
-        "UPDATE flow SET deleted_at = $3, revision = revision + 1 WHERE environment_id = $1 AND \
-         id = $2 AND deleted_at IS NULL", index id;
+const DELETE: &str = "UPDATE flow SET deleted_at = $3, revision = revision + 1 WHERE \
+                      environment_id = $1 AND id = $2 AND deleted_at IS NULL";
+
+/// Deletes a flow; returns whether it existed.
+pub async fn delete(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    id: &FlowId,
+    at: Timestamp,
+) -> Result<bool> {
+    let existed = db.changes(DELETE, &[environment, id, &at]).await?;
+    flow_text::delete(db, environment, id).await?;
+    search_entry::update(db, id.as_str()).await?;
+    Ok(existed)
 }
 
 const EXISTS: &str = "SELECT COUNT(*) AS total FROM flow WHERE id = $1 AND deleted_at IS NULL";
@@ -111,13 +127,57 @@ pub async fn exists(db: &mut Db, id: &FlowId) -> Result<bool> {
     Ok(db.one::<u64>(EXISTS, &[id]).await? > 0)
 }
 
-const COUNT: &str = "SELECT COUNT(*) AS total FROM flow WHERE environment_id = $1 AND deleted_at \
-                     IS NULL AND ($2 = '' OR status = $2) AND ($3 = '' OR name GLOB $3 OR \
-                     description GLOB $3)";
-const LIST: &str = select!(
-    "AND ($2 = '' OR status = $2) AND ($3 = '' OR name GLOB $3 OR description GLOB $3) ORDER BY \
-     id DESC LIMIT $4 OFFSET $5"
+/// Statements of a list: its length, and the ids of a part of it, which are read from an index or a
+/// narrow table alone.
+struct Selection {
+    /// How many of environment, status and text the statements bind.
+    values: usize,
+    count: &'static str,
+    ids: &'static str,
+}
+
+macro_rules! selection {
+    ($values:literal, $id:literal, $from:literal, $part:literal) => {
+        Selection {
+            values: $values,
+            count: concat!("SELECT COUNT(*) AS total ", $from),
+            ids: concat!(
+                "SELECT ",
+                $id,
+                " ",
+                $from,
+                " ORDER BY ",
+                $id,
+                " DESC ",
+                $part
+            ),
+        }
+    };
+}
+
+const ALL: Selection = selection!(
+    1,
+    "id",
+    "FROM flow WHERE environment_id = $1 AND deleted_at IS NULL",
+    "LIMIT $2 OFFSET $3"
 );
+const IN_STATUS: Selection = selection!(
+    2,
+    "id",
+    "FROM flow WHERE environment_id = $1 AND status = $2 AND deleted_at IS NULL",
+    "LIMIT $3 OFFSET $4"
+);
+const WITH_TEXT: Selection = selection!(
+    3,
+    "flow_id",
+    "FROM flow_text WHERE environment_id = $1 AND ($2 = '' OR status = $2) AND (instr(name, $3) > \
+     0 OR instr(description, $3) > 0)",
+    "LIMIT $4 OFFSET $5"
+);
+
+/// Ids that a search reads at least. Where there are fewer behind its offset, they are counted
+/// already.
+const IDS_AT_ONCE: u32 = 1_000;
 
 /// The environment's flows, newest first.
 pub async fn list(
@@ -126,9 +186,58 @@ pub async fn list(
     filter: &Filter,
     page: Page,
 ) -> Result<ListPage<Flow>> {
+    let text = search::folded(&filter.search)?;
     let status = filter.status.map_or("", Status::as_str);
-    db.search(COUNT, LIST, &[environment, &status], &filter.search, page)
-        .await
+    let all: [&dyn Value; 3] = [environment, &status, &text];
+    let is_filtered = filter.status.is_some();
+    let selection = match (text.is_empty(), is_filtered) {
+        (true, false) => ALL,
+        (true, true) => IN_STATUS,
+        (false, _) => WITH_TEXT,
+    };
+    let values = &all[..selection.values];
+    let limit = match text.is_empty() {
+        true => page.limit,
+        false => page.limit.max(IDS_AT_ONCE),
+    };
+    let part: [&dyn Value; 2] = [&limit, &page.offset];
+    let ids = search::statement(db, selection.ids);
+    let mut ids: Vec<FlowId> = db.all(ids, &[values, &part].concat()).await?;
+    let read = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+    let is_end = read < limit && (read > 0 || page.offset == 0);
+    let total = match is_end {
+        true => u64::from(page.offset) + u64::from(read),
+        false => {
+            db.one(search::statement(db, selection.count), values)
+                .await?
+        }
+    };
+    ids.truncate(usize::try_from(page.limit).unwrap_or(usize::MAX));
+    let items = with_ids(db, environment, &ids).await?;
+    Ok(ListPage { items, total, page })
+}
+
+/// Flows that are read at a time. Their statements have this many ids, so that one stays prepared.
+const FLOWS_AT_ONCE: usize = 50;
+
+const WITH_IDS: &str = select!("AND id IN ");
+
+/// Reads flows, newest first.
+async fn with_ids(db: &mut Db, environment: &EnvironmentId, ids: &[FlowId]) -> Result<Vec<Flow>> {
+    // Holds placeholders only; every value is bound.
+    let placeholders: Vec<String> = (2..FLOWS_AT_ONCE + 2).map(|n| format!("${n}")).collect();
+    let text = format!("{WITH_IDS}({}) ORDER BY id DESC", placeholders.join(", "));
+    let mut flows = Vec::with_capacity(ids.len());
+    for ids in ids.chunks(FLOWS_AT_ONCE) {
+        let mut values: Vec<&dyn Value> = vec![environment];
+        // The last chunk repeats its first id.
+        let repeated = iter::repeat(&ids[0]);
+        for id in ids.iter().chain(repeated).take(FLOWS_AT_ONCE) {
+            values.push(id);
+        }
+        flows.extend(db.all::<Flow>(AssertSqlSafe(text.clone()), &values).await?);
+    }
+    Ok(flows)
 }
 
 const UPDATE: &str = sql!(
@@ -149,6 +258,7 @@ pub async fn update(db: &mut Db, flow: &mut Flow) -> Result<()> {
         .map_err(Error::taken("flow", &flow.name))?;
     Error::check_changed(done, "flow", &flow.id)?;
     flow.revision += 1;
+    flow_text::write(db, flow).await?;
     search_entry::update(db, flow.id.as_str()).await
 }
 

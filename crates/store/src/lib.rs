@@ -21,6 +21,7 @@ pub mod endpoint_schema;
 pub mod environment;
 mod error;
 pub mod flow;
+mod flow_text;
 pub mod flow_use;
 pub mod flow_version;
 pub mod lookup_table;

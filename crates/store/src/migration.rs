@@ -2,7 +2,7 @@
 //! schema is refused.
 
 use crate::dialect::Dialect;
-use crate::{Db, Error, Result, meta, search_entry};
+use crate::{Db, Error, Result, flow_text, meta, search_entry};
 
 macro_rules! texts {
     ($($name:literal),* $(,)?) => {
@@ -35,6 +35,7 @@ const MIGRATIONS: &[&str] = texts![
     "0021_environment_variables",
     "0022_environment_retention",
     "0023_member",
+    "0024_flow_text",
 ];
 
 /// The schema from which on words of resources are in an index.
@@ -51,6 +52,9 @@ pub(crate) async fn run(db: &mut Db, dialect: Dialect) -> Result<()> {
     if found < SEARCH {
         search_entry::fill(db).await?;
     }
+    if found < schema_of(MIGRATIONS) {
+        flow_text::fill(db).await?;
+    }
     meta::ensure_epoch(db).await
 }
 
@@ -61,7 +65,7 @@ async fn apply(db: &mut Db, dialect: Dialect, migrations: &[&str]) -> Result<i64
     }
     sqlx::query(CREATE).execute(&mut *db).await?;
     let found: i64 = sqlx::query_scalar(CURRENT).fetch_one(&mut *db).await?;
-    let known = i64::try_from(migrations.len()).unwrap_or(i64::MAX);
+    let known = schema_of(migrations);
     if found > known {
         return Err(Error::Newer { found, known });
     }
@@ -80,6 +84,11 @@ async fn apply(db: &mut Db, dialect: Dialect, migrations: &[&str]) -> Result<i64
             .await?;
     }
     Ok(found)
+}
+
+/// Returns the schema that migrations lead to.
+fn schema_of(migrations: &[&str]) -> i64 {
+    i64::try_from(migrations.len()).unwrap_or(i64::MAX)
 }
 
 /// Migrations hold no `;` but at the end of a statement and in comments, which have lines of their
@@ -208,6 +217,12 @@ mod tests {
         let entries = search_entry::find(&mut tx, &found.id, None, &words).await;
         let ids: Vec<String> = entries.unwrap().into_iter().map(|entry| entry.id).collect();
         assert_eq!(ids, ["flw_1"]);
+        let filter = flow::Filter {
+            status: None,
+            search: "RDER".to_owned(),
+        };
+        let list = flow::list(&mut tx, &found.id, &filter, Page::new(None, None)).await;
+        assert_eq!(list.unwrap().items, [orders]);
         let select = "SELECT payload FROM batch_record WHERE job_id = 'bat_1'";
         let records: Vec<String> = sqlx::query_scalar(select)
             .fetch_all(&mut *tx)

@@ -21,6 +21,16 @@ pub(crate) fn pattern(db: &Db, text: &str) -> Result<String, Error> {
     })
 }
 
+/// Returns the text that a search binds in a statement whose columns are folded.
+///
+/// # Errors
+///
+/// [`Error::Search`] for a text that is longer than a search may be.
+pub(crate) fn folded(text: &str) -> Result<String, Error> {
+    search::check(text).map_err(Error::Search)?;
+    Ok(search::folded(text))
+}
+
 /// A shared statement, in which `GLOB` compares a column with a [`pattern`].
 pub(crate) fn statement(db: &Db, shared: &'static str) -> AssertSqlSafe<String> {
     AssertSqlSafe(db.dialect().search_text(shared))

@@ -7,7 +7,7 @@ use kanat_model::id::{EnvironmentId, FlowId};
 use kanat_model::page::Page;
 use kanat_store::flow::{Filter, Flow};
 use kanat_store::flow_version::FlowVersion;
-use kanat_store::{Error, flow, flow_use, flow_version, webhook_token};
+use kanat_store::{Db, Error, flow, flow_use, flow_version, webhook_token};
 
 use crate::{NOW, TestStore};
 
@@ -16,6 +16,8 @@ on_both_databases! {
     a_flow_comes_back_as_it_was_written_and_only_in_its_environment
     an_update_of_an_older_revision_is_refused
     lists_are_newest_first_filtered_and_cut_into_pages
+    a_search_follows_the_texts_of_flows
+    a_long_page_is_whole_and_in_order
     versions_and_former_tokens_of_a_flow_are_kept
     what_a_deployed_flow_uses_is_known_until_it_is_deleted
 }
@@ -188,6 +190,72 @@ async fn lists_are_newest_first_filtered_and_cut_into_pages(test: TestStore) {
         );
         assert_eq!(found.total, total, "{filter:?}");
     }
+}
+
+async fn found(db: &mut Db, test: &TestStore, search: &str, status: Option<Status>) -> Vec<String> {
+    let filter = Filter {
+        status,
+        search: search.to_owned(),
+    };
+    let page = Page::new(None, None);
+    let found = flow::list(db, &test.environment, &filter, page).await;
+    let found = found.unwrap();
+    assert_eq!(found.total, found.items.len() as u64, "{search}");
+    found.items.into_iter().map(|flow| flow.name).collect()
+}
+
+async fn a_search_follows_the_texts_of_flows(test: TestStore) {
+    let mut tx = test.store.begin().await.unwrap();
+    let mut orders = test.flow("Ölbestellung");
+    orders.description = "An den ERP-Server".to_owned();
+    flow::insert(&mut tx, &orders).await.unwrap();
+    let mut other = test.flow("other");
+    other.status = Status::Paused;
+    other.description = "Ölstände".to_owned();
+    flow::insert(&mut tx, &other).await.unwrap();
+
+    assert_eq!(
+        found(&mut tx, &test, "ÖL", None).await,
+        ["other", "Ölbestellung"]
+    );
+    assert_eq!(
+        found(&mut tx, &test, "öl", Some(Status::Paused)).await,
+        ["other"]
+    );
+    assert_eq!(found(&mut tx, &test, "erp-s", None).await, ["Ölbestellung"]);
+    assert_eq!(
+        found(&mut tx, &test, "bestellungan", None).await,
+        [""; 0],
+        "name and description are apart"
+    );
+
+    orders.name = "Lager".to_owned();
+    flow::update(&mut tx, &mut orders).await.unwrap();
+    assert_eq!(found(&mut tx, &test, "öl", None).await, ["other"]);
+    assert_eq!(found(&mut tx, &test, "LAG", None).await, ["Lager"]);
+
+    flow::delete(&mut tx, &test.environment, &orders.id, NOW)
+        .await
+        .unwrap();
+    assert_eq!(found(&mut tx, &test, "lag", None).await, [""; 0]);
+    assert_eq!(found(&mut tx, &test, "", None).await, ["other"]);
+}
+
+async fn a_long_page_is_whole_and_in_order(test: TestStore) {
+    let mut tx = test.store.begin().await.unwrap();
+    let names: Vec<String> = (0..130).map(|n| format!("flow{n}")).collect();
+    for name in &names {
+        flow::insert(&mut tx, &test.flow(name)).await.unwrap();
+    }
+    let page = Page {
+        limit: 120,
+        offset: 5,
+    };
+    let found = flow::list(&mut tx, &test.environment, &Filter::default(), page).await;
+    let found = found.unwrap();
+    let newest_first = found.items.iter().rev().map(|flow| &flow.name);
+    assert!(newest_first.eq(&names[5..125]));
+    assert_eq!(found.total, 130);
 }
 
 async fn versions_and_former_tokens_of_a_flow_are_kept(test: TestStore) {
