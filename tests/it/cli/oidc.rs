@@ -19,6 +19,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr};
 
+const NOT_A_MEMBER: &str = "you are not a member: ask an admin for an invitation";
+
 /// A service by the answers that logins need.
 struct Service {
     target: FakeTarget,
@@ -101,7 +103,7 @@ fn answer(request: &ReceivedRequest, providers: &Value, membership: &Membership)
         return refusal(401, "UNAUTHENTICATED", "the token is for another audience");
     }
     if !membership.is_member {
-        return refusal(403, "PERMISSION_DENIED", "anna@example.com is no member");
+        return refusal(403, "PERMISSION_DENIED", NOT_A_MEMBER);
     }
     match request.path.as_str() {
         "/api/v1/me" => reply(

@@ -90,10 +90,11 @@ pub fn advice(status: u16, told: &str) -> Option<&'static str> {
 pub fn advice_to_person(status: u16, text: &str) -> Option<&'static str> {
     match status {
         401 => Some(LOG_IN_AGAIN),
-        403 if text.contains("member") => Some(
-            "an owner or admin can invite you; accept the link that you get: `kanat member accept \
-             LINK`",
-        ),
+        403 if text.contains("not a member") => {
+            Some("with the link of the invitation: `kanat member accept LINK`")
+        }
+        // The role is not the reason.
+        403 if text.contains("the token has no role") || text.contains("invitation") => None,
         403 => Some(
             "your role does not allow this: `kanat whoami` shows it, and an owner or admin can \
              change it",
@@ -176,5 +177,18 @@ mod tests {
             Refusal::read(500, "<html>", advice).to_string(),
             "the service answered 500"
         );
+    }
+
+    #[test]
+    fn advice_to_a_person_is_about_logins_and_roles() {
+        let text = |status, error: &str| {
+            let body = format!(r#"{{"error":"{error}"}}"#);
+            Refusal::read(status, &body, advice_to_person).to_string()
+        };
+        assert!(text(401, "the token has expired").contains("kanat login --oidc"));
+        assert!(text(403, "you are not a member").contains("kanat member accept"));
+        assert!(text(403, "this needs the role admin").contains("kanat whoami"));
+        let other = "the invitation is for another e-mail address";
+        assert_eq!(text(403, other), other);
     }
 }

@@ -76,8 +76,8 @@ impl Command {
             Self::Role { member, role } => {
                 let path = client.path(&MEMBER, &member).await?;
                 let answer = client.put(&path, &json!({ "role": role })).await?;
-                session.print(&answer, |answer| {
-                    format!("{} is {}", answer.text("email"), answer.text("role"))
+                session.print(&answer, |member| {
+                    format!("{} is {}", title(member), member.text("role"))
                 })
             }
             Self::Remove { member, consent } => {
@@ -127,11 +127,19 @@ async fn accept(session: &Session, link: &str) -> Result<()> {
     }
     let body = json!({ "token": token });
     let accepted = session.post("/members/accept", &body, |member| {
-        format!("{} is {} now", member.text("email"), member.text("role"))
+        format!("{} is {} now", title(member), member.text("role"))
     });
     accepted.await?;
     session.hint("`kanat whoami` shows the account");
     Ok(())
+}
+
+/// Returns the address of a member; the name of one who has none.
+fn title(member: &Json) -> String {
+    match member.has("email") {
+        true => member.text("email"),
+        false => member.text("name"),
+    }
 }
 
 /// Returns the token of a link, or a token that is given alone.

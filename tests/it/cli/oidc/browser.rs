@@ -125,7 +125,7 @@ async fn a_person_who_is_no_member_yet_can_accept_an_invitation() {
     let cli = Cli::new();
     let login = log_in(&cli, &service.url(), &issuer, &anna()).await;
     assert_eq!(login.code, Some(0), "{login:?}");
-    assert!(login.stderr.contains("is no member"), "{login:?}");
+    assert!(login.stderr.contains(NOT_A_MEMBER), "{login:?}");
     assert!(login.stderr.contains("kanat member accept"), "{login:?}");
     assert!(saved(&cli).is_some());
 }
