@@ -3,6 +3,7 @@
 
 mod browser;
 mod device;
+mod member;
 mod renewal;
 mod token;
 
