@@ -55,8 +55,10 @@ impl Login {
             None => {
                 let issuer = self.issuer.as_deref();
                 tokio::select! {
-                    found = at_provider(&client, issuer, self.device) => found.context(UNSAVED)?,
+                    // Interrupts are caught before the person sees anything.
+                    biased;
                     _ = tokio::signal::ctrl_c() => return Err(failure(UNSAVED)),
+                    found = at_provider(&client, issuer, self.device) => found.context(UNSAVED)?,
                 }
             }
         };
