@@ -46,7 +46,7 @@ pub fn check(text: &str) -> Result<(), Error> {
 
 /// Returns whether `text` has `wanted` anywhere, in any case of its letters.
 pub fn contains(text: &str, wanted: &str) -> bool {
-    folded(text).contains(&folded(wanted))
+    ignoring_case(text).contains(&ignoring_case(wanted))
 }
 
 /// Pattern of SQLite's `GLOB` that finds `text` anywhere, in any case of its letters.
@@ -116,8 +116,8 @@ pub fn regex_in_encoded_json(text: &str) -> String {
 }
 
 /// Returns the text in a form that is equal for texts that differ only in case. A text
-/// [`contains`] another one where its folded form has the folded form of the other.
-pub fn folded(text: &str) -> String {
+/// [`contains`] another one where this form of it has this form of the other one as a part.
+pub fn ignoring_case(text: &str) -> String {
     text.chars().map(common_case).collect()
 }
 

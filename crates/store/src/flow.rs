@@ -186,7 +186,7 @@ pub async fn list(
     filter: &Filter,
     page: Page,
 ) -> Result<ListPage<Flow>> {
-    let text = search::folded(&filter.search)?;
+    let text = search::ignoring_case(&filter.search)?;
     let status = filter.status.map_or("", Status::as_str);
     let all: [&dyn Value; 3] = [environment, &status, &text];
     let is_filtered = filter.status.is_some();

@@ -1,9 +1,9 @@
-//! What lists of flows search: names and descriptions, folded, beside the status. Each function
-//! that writes a flow also writes its row here, in the same transaction.
+//! What lists of flows search: names and descriptions in a form that ignores case, and the status.
+//! Each function that writes a flow also writes its row here, in the same transaction.
 
 use kanat_model::flow::Status;
 use kanat_model::id::{EnvironmentId, FlowId};
-use kanat_model::search::folded;
+use kanat_model::search::ignoring_case;
 
 use crate::column::Value;
 use crate::flow::Flow;
@@ -41,8 +41,8 @@ const WRITE: &str = "INSERT INTO flow_text (environment_id, flow_id, status, nam
 
 /// Writes the texts of a flow that is new or changed.
 pub(crate) async fn write(db: &mut Db, flow: &Flow) -> Result<()> {
-    let name = folded(&flow.name);
-    let description = folded(&flow.description);
+    let name = ignoring_case(&flow.name);
+    let description = ignoring_case(&flow.description);
     let values: [&dyn Value; 5] = [
         &flow.environment_id,
         &flow.id,
@@ -64,8 +64,8 @@ const INSERT: &str =
 pub(crate) async fn fill(db: &mut Db) -> Result<()> {
     let mut texts: Vec<FlowText> = db.all(MISSING, &[]).await?;
     for text in &mut texts {
-        text.name = folded(&text.name);
-        text.description = folded(&text.description);
+        text.name = ignoring_case(&text.name);
+        text.description = ignoring_case(&text.description);
     }
     let rows: Vec<_> = texts.iter().map(FlowText::values).collect();
     db.insert_rows(INSERT, &rows, "").await

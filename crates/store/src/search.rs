@@ -21,14 +21,14 @@ pub(crate) fn pattern(db: &Db, text: &str) -> Result<String, Error> {
     })
 }
 
-/// Returns the text that a search binds in a statement whose columns are folded.
+/// Returns the text that a search binds in a statement whose columns ignore case.
 ///
 /// # Errors
 ///
 /// [`Error::Search`] for a text that is longer than a search may be.
-pub(crate) fn folded(text: &str) -> Result<String, Error> {
+pub(crate) fn ignoring_case(text: &str) -> Result<String, Error> {
     search::check(text).map_err(Error::Search)?;
-    Ok(search::folded(text))
+    Ok(search::ignoring_case(text))
 }
 
 /// A shared statement, in which `GLOB` compares a column with a [`pattern`].
