@@ -29,6 +29,10 @@ const POSTGRES_WORD_INDEX: &str = "CREATE TABLE search_index ( \
     rowid BIGINT NOT NULL PRIMARY KEY, terms TSVECTOR NOT NULL);
     CREATE INDEX search_index_terms ON search_index USING GIN (terms) WITH (fastupdate = off)";
 
+/// Join of the entry of a number that was found.
+const ENTRY_OF_FOUND: &str =
+    "JOIN LATERAL (SELECT * FROM search_entry WHERE number = found LIMIT 1) entry ON TRUE";
+
 impl Dialect {
     /// Begins a transaction that writes. On SQLite it takes the write lock at once: one that took
     /// it later could fail halfway because another wrote in between.
@@ -86,6 +90,8 @@ impl Dialect {
                 .replace("search_index MATCH $1", "terms @@ CAST($1 AS TSQUERY)")
                 // The order of the primary key leads through entries without the words.
                 .replace("ORDER BY rowid DESC", "ORDER BY rowid + 0 DESC")
+                // Entries are looked up one by one; a join would read all of them.
+                .replace("JOIN search_entry ON number = found", ENTRY_OF_FOUND)
                 .replace("TERMS($2)", "array_to_tsvector(string_to_array($2, ' '))"),
         }
     }

@@ -147,53 +147,93 @@ pub async fn find(
     words: &[String],
 ) -> Result<Vec<SearchEntry>> {
     let dialect = db.dialect();
-    let mut all = vec![dialect.term(&tagged(ENVIRONMENT, environment.as_str()))];
-    all.extend(kind.map(|kind| dialect.term(&tagged(KIND, kind.as_str()))));
+    let mut scope = vec![dialect.term(&tagged(ENVIRONMENT, environment.as_str()))];
+    scope.extend(kind.map(|kind| dialect.term(&tagged(KIND, kind.as_str()))));
+    let mut wanted = Vec::new();
     for word in words {
         match beginning(db, None, word).await? {
-            Some(query) => all.push(query),
+            Some(query) => wanted.push(query),
             None => return Ok(Vec::new()),
         }
     }
-    let find = dialect.word_index_text(FIND);
     let before_newest: Option<i64> = match dialect {
         Dialect::Sqlite => None,
         Dialect::Postgres => db.first(BEFORE_NEWEST, &[environment, &NEWEST]).await?,
     };
-    let mut found: Vec<SearchEntry> = Vec::new();
+    let all = dialect.all_of(&[&scope[..], &wanted].concat());
+    // PostgreSQL reads all entries of a word for each query that names it, so it is asked first
+    // whether there are more than the result can have.
+    let anywhere = match dialect {
+        Dialect::Sqlite => None,
+        Dialect::Postgres => Some(matches(db, environment, &all, before_newest).await?),
+    };
+    if let Some(entries) = anywhere.as_ref().filter(|entries| !is_full(entries)) {
+        return Ok(entries.clone());
+    }
     let of_name = beginnings(db, OF_NAME, words).await?;
     let of_description = beginnings(db, OF_DESCRIPTION, words).await?;
     let mut queries = Vec::new();
     if words.len() > 1 && of_name.len() == words.len() {
-        queries.push([&all[..], &of_name].concat());
+        queries.push([&scope[..], &of_name].concat());
     }
     for of_field in [of_name, of_description] {
-        if !of_field.is_empty() {
-            queries.push([&all[..], &[dialect.any_of(&of_field)]].concat());
+        let any = [dialect.any_of(&of_field)];
+        match (of_field.len(), words.len()) {
+            (0, _) => {}
+            // A word of a field is a word of the entry.
+            (_, 1) => queries.push([&scope[..], &any].concat()),
+            _ => queries.push([&scope[..], &wanted, &any].concat()),
         }
     }
-    queries.push(all);
+    let mut found = Vec::new();
     for query in queries {
         let query = dialect.all_of(&query);
-        let mut entries: Vec<SearchEntry> = Vec::new();
-        let mut is_full = false;
-        for after in before_newest.into_iter().chain([0]) {
-            let values: [&dyn Value; 4] = [&query, &MAX_FOUND, environment, &after];
-            entries = db.all(AssertSqlSafe(find.clone()), &values).await?;
-            is_full = entries.len() >= MAX_FOUND as usize;
-            if is_full {
-                break;
-            }
-        }
-        let known: BTreeSet<&str> = found.iter().map(|entry| &*entry.id).collect();
-        let is_new = |entry: &SearchEntry| !known.contains(&*entry.id);
-        let new: Vec<SearchEntry> = entries.into_iter().filter(is_new).collect();
-        found.extend(new);
+        let entries = matches(db, environment, &query, before_newest).await?;
+        let is_full = is_full(&entries);
+        add_new(&mut found, entries);
         if is_full {
+            return Ok(found);
+        }
+    }
+    let anywhere = match anywhere {
+        Some(entries) => entries,
+        None => matches(db, environment, &all, before_newest).await?,
+    };
+    add_new(&mut found, anywhere);
+    Ok(found)
+}
+
+/// Finds what a query of the index of words finds: the last [`MAX_FOUND`] that were indexed, or
+/// everything where these are fewer. What is after `before_newest` is searched first.
+async fn matches(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    query: &str,
+    before_newest: Option<i64>,
+) -> Result<Vec<SearchEntry>> {
+    let find = db.dialect().word_index_text(FIND);
+    let mut entries = Vec::new();
+    for after in before_newest.into_iter().chain([0]) {
+        let values: [&dyn Value; 4] = [&query, &MAX_FOUND, environment, &after];
+        entries = db.all(AssertSqlSafe(find.clone()), &values).await?;
+        if is_full(&entries) {
             break;
         }
     }
-    Ok(found)
+    Ok(entries)
+}
+
+/// Returns whether a query may find more than these.
+fn is_full(entries: &[SearchEntry]) -> bool {
+    entries.len() >= MAX_FOUND as usize
+}
+
+/// Adds the entries that are not there yet.
+fn add_new(found: &mut Vec<SearchEntry>, entries: Vec<SearchEntry>) {
+    let known: BTreeSet<&str> = found.iter().map(|entry| &*entry.id).collect();
+    let is_new = |entry: &SearchEntry| !known.contains(&*entry.id);
+    let new: Vec<SearchEntry> = entries.into_iter().filter(is_new).collect();
+    found.extend(new);
 }
 
 /// Queries of [`beginning`] for the words that some field has.
