@@ -115,8 +115,8 @@ lists! {
 
 const UPDATE: &str = sql!(
     Member,
-    "UPDATE member SET email = {email}, normalized_email = {normalized_email}, name = {name}, role = \
-     {role}, issuer = {issuer}, subject = {subject}, invite_sha256 = {invite_sha256}, \
+    "UPDATE member SET email = {email}, normalized_email = {normalized_email}, name = {name}, role \
+     = {role}, issuer = {issuer}, subject = {subject}, invite_sha256 = {invite_sha256}, \
      invite_expires_at = {invite_expires_at}, joined_at = {joined_at}, last_seen_at = \
      {last_seen_at}, revision = revision + 1 WHERE account_id = {account_id} AND id = {id} AND \
      revision = {revision}"

@@ -187,6 +187,10 @@ impl Reader<'_> {
 /// The text of a fault whose value is of another type than its setting. Only numbers are repeated:
 /// a text may be a secret.
 fn type_fault(problem: &str, found: &DeValue<'_>, source: &str) -> String {
+    // A key of a table in a list.
+    if problem.starts_with("unknown field") {
+        return problem.to_owned();
+    }
     let expected = problem
         .rsplit_once("expected ")
         .map_or(problem, |(_, expected)| expected);
