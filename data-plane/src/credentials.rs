@@ -5,15 +5,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
 use kanat_engine::Program;
-use kanat_engine::trigger::{self, InboundRequest};
+use kanat_engine::trigger::{self, InboundRequest, SEALED, sealing_context};
 use kanat_mapping::json;
-use kanat_model::id::EnvironmentId;
-use sha2::{Digest, Sha256};
+use kanat_message_log::key;
 
 use crate::plans::{Environment, Runnable};
-
-/// Member of the document that holds the sealed document.
-const SEALED: &str = "sealed";
 
 /// Value of `trigger` in expressions.
 pub(crate) struct Document {
@@ -43,12 +39,8 @@ impl Document {
     /// credential.
     pub fn key(&self, key: String) -> String {
         let is_clear = self.kept.as_ptr() != self.seen.as_ptr();
-        let has_credential = is_clear
-            && trigger::credentials(&self.seen)
-                .iter()
-                .any(|secret| key.contains(secret));
-        if has_credential {
-            hex::encode(Sha256::digest(key.as_bytes()))
+        if is_clear {
+            key::without_credentials(key, &trigger::credentials(&self.seen))
         } else {
             key
         }
@@ -69,7 +61,8 @@ pub(crate) fn document(runnable: &Runnable, received: &InboundRequest<'_>) -> Do
             kept,
         };
     };
-    let sealed = STANDARD_NO_PAD.encode(sealer.seal(&clear, &context(&runnable.environment.id)));
+    let sealed =
+        STANDARD_NO_PAD.encode(sealer.seal(&clear, &sealing_context(&runnable.environment.id)));
     let mut kept = masked;
     kept.pop();
     kept.extend_from_slice(format!(",\"{SEALED}\":\"{sealed}\"}}").as_bytes());
@@ -105,14 +98,10 @@ pub(crate) fn open(
         .map_err(|_| Unreadable)?;
     let sealer = environment.sealer().ok_or(Unreadable)?;
     let clear = sealer
-        .open(&sealed, &context(&environment.id))
+        .open(&sealed, &sealing_context(&environment.id))
         .map_err(|_| Unreadable)?;
     Ok(OpenTrigger {
         secrets: trigger::credentials(&clear),
         trigger: clear.into(),
     })
-}
-
-fn context(environment: &EnvironmentId) -> String {
-    format!("trigger/{environment}")
 }

@@ -277,17 +277,17 @@ pub async fn sealer_of(app: &App, plan: &plan::FlowPlan) -> Result<Option<Sealer
     if plan.literal_secrets.is_empty() {
         return Ok(None);
     }
+    let id = EnvironmentId::from(plan.environment_id.as_str());
+    sealer(app, &id).await.map(Some)
+}
+
+/// Returns what seals the credentials of requests and the plans of an environment in the message
+/// log.
+pub async fn sealer(app: &App, id: &EnvironmentId) -> Result<Sealer> {
     let mut tx = app.store.begin().await?;
-    let key = sealing_key(
-        &mut tx,
-        &app.sealer,
-        &EnvironmentId::from(plan.environment_id.as_str()),
-    )
-    .await?;
+    let key = sealing_key(&mut tx, &app.sealer, id).await?;
     tx.commit().await?;
-    Sealer::from_keys(&[key])
-        .map(Some)
-        .map_err(|_| Error::internal())
+    Sealer::from_keys(&[key]).map_err(|_| Error::internal())
 }
 
 /// Seals the keys of all environments under the master key in use; gives how many were under a

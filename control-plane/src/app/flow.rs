@@ -5,6 +5,7 @@ mod deploy;
 mod diff;
 mod end;
 mod fields;
+mod keys;
 mod names;
 mod poll;
 mod run;
@@ -36,6 +37,7 @@ pub use deploy::{
 };
 pub use diff::{Edition, diff};
 pub use fields::{misnamed, shut_out};
+pub use keys::{MessageKeys, PlanKeys};
 pub use names::EnvironmentNames;
 pub use poll::{forget_deleted_polls, polls};
 pub use run::run;

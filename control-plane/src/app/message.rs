@@ -7,7 +7,8 @@ mod paused;
 mod stream;
 
 use kanat_message_log::{
-    Filter, Message, MessagePage, NewMessage, Position, Tenant, TraceRecord, key,
+    Dedupe, Filter, Message, MessagePage, NewMessage, Position, RetryVersion, Tenant, TraceRecord,
+    key,
 };
 use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::{Status, Trigger};
@@ -20,7 +21,7 @@ use serde_json::json;
 
 use crate::app::audit::{self, Subject};
 use crate::app::change::published;
-use crate::app::flow::{append, max_attempts, placement, save_plan};
+use crate::app::flow::{MessageKeys, PlanKeys, append, max_attempts, placement, save_plan};
 use crate::app::{App, Call};
 pub use bulk::{replay_all, retry_all};
 use filter::ListScope;
@@ -163,15 +164,42 @@ pub async fn retry(call: &Call, id: &MessageId) -> Result<()> {
     let subject = Subject::of(&call.caller.environment_id, id);
     let may = message.status.retry();
     // Nothing is told of a call that can do nothing.
-    let plan = match &may {
-        Ok(_) => Some(deployed(call, &message.flow_id).await?),
+    let version = match &may {
+        Ok(_) => {
+            let plan = deployed(call, &message.flow_id).await?;
+            let keys = PlanKeys::load(&call.app, &plan, &call.caller.environment_id).await?;
+            Some(retry_version(call, &message, &plan, &keys).await?)
+        }
         Err(_) => None,
     };
     if !begins(call, &before, may, subject).await? {
         return Ok(());
     }
-    let plan = plan.ok_or_else(Error::internal)?;
-    Ok(call.app.log.retry(&tenant, id, Some(plan.version)).await?)
+    let version = version.ok_or_else(Error::internal)?;
+    Ok(call.app.log.retry(&tenant, id, Some(version)).await?)
+}
+
+/// Returns the deployed version with the keys that it gives a message.
+async fn retry_version(
+    call: &Call,
+    message: &Message,
+    plan: &FlowPlan,
+    keys: &PlanKeys,
+) -> Result<RetryVersion> {
+    let keys = match keys.has_any() {
+        true => {
+            let tenant = call.caller.tenant();
+            let content = call.app.log.content(&tenant, &message.id).await?;
+            let content = content.ok_or_else(|| missing(&message.id))?;
+            keys.of_content(&content, message.received_at)
+        }
+        false => MessageKeys::default(),
+    };
+    Ok(RetryVersion {
+        flow_version: plan.version,
+        ordering_key: keys.ordering,
+        dedupe: keys.idempotency,
+    })
 }
 
 /// Sends what came in through the whole pipeline again, as a new message under the flow's deployed
@@ -186,18 +214,13 @@ pub async fn replay(call: &Call, id: &MessageId) -> Result<MessageId> {
         .content(&tenant, id)
         .await?
         .ok_or_else(|| missing(id))?;
-    let dedupe = call
-        .caller
-        .call
-        .as_deref()
-        .map(key::management)
-        .into_iter()
-        .collect();
-    let replay = NewMessage {
+    let keys = PlanKeys::load(&call.app, &plan, &call.caller.environment_id).await?;
+    let mut replay = NewMessage {
         traceparent: call.trace_context.clone(),
-        dedupe,
-        ..replayed(message, content, &plan)
+        ..replayed(message, content, &plan, &keys)
     };
+    let name = call.caller.call.as_deref();
+    replay.dedupe.extend(name.map(key::management));
     let subject = Subject::of(&call.caller.environment_id, id);
     let after = json!({ "messageId": replay.id, "replayOf": id });
     audit::begun(call, subject, Some(after)).await?;
@@ -266,9 +289,17 @@ async fn deployed(call: &Call, flow_id: &FlowId) -> Result<FlowPlan> {
     Ok(plan)
 }
 
-/// The new message of a replay. It keeps the ordering key and has no key to be known as a repeat
-/// by: it is meant as one.
-fn replayed(message: Message, content: kanat_message_log::Content, plan: &FlowPlan) -> NewMessage {
+/// The new message of a replay, with the keys of its version. It is no duplicate of a message that
+/// holds its idempotency key: it is meant as a repeat.
+fn replayed(
+    message: Message,
+    content: kanat_message_log::Content,
+    plan: &FlowPlan,
+    keys: &PlanKeys,
+) -> NewMessage {
+    let received_at = Timestamp::now();
+    let keys = keys.of_content(&content, received_at);
+    let dedupe = keys.idempotency.map(Dedupe::accepting_repeats);
     NewMessage {
         id: MessageId::generate(),
         account_id: message.account_id,
@@ -280,9 +311,9 @@ fn replayed(message: Message, content: kanat_message_log::Content, plan: &FlowPl
         raw_body: content.raw_body,
         payload: content.payload,
         request: content.request,
-        received_at: Timestamp::now(),
-        ordering_key: message.ordering_key,
-        dedupe: Vec::new(),
+        received_at,
+        ordering_key: keys.ordering,
+        dedupe: dedupe.into_iter().collect(),
         replay_of: Some(message.id),
         batch_id: None,
         max_attempts: max_attempts(plan),

@@ -9,7 +9,17 @@ use kanat_catalog::instance::SHORTEST_MASKED;
 use kanat_catalog::redact::is_secret_header;
 use kanat_mapping::json::{self, write_string};
 use kanat_model::Timestamp;
+use kanat_model::id::EnvironmentId;
 use kanat_proto::plan::v1::Verify;
+
+/// Member of a stored document that holds the document with its credentials, sealed, as base64
+/// without padding.
+pub const SEALED: &str = "sealed";
+
+/// Returns the context under which the documents of an environment are sealed.
+pub fn sealing_context(environment: &EnvironmentId) -> String {
+    format!("trigger/{environment}")
+}
 
 /// Parts of a request in the document.
 #[derive(Debug)]

@@ -36,7 +36,8 @@ pub struct NewMessage {
     pub received_at: Timestamp,
     /// Key whose messages in one flow run one at a time, in the order of their appends.
     pub ordering_key: Option<String>,
-    /// Deduplication keys. If the flow has seen one of them, nothing is stored.
+    /// Deduplication keys. If the flow has seen one of them that refuses repeats, nothing is
+    /// stored.
     pub dedupe: Vec<Dedupe>,
     pub replay_of: Option<MessageId>,
     pub batch_id: Option<String>,
@@ -51,6 +52,34 @@ pub struct NewMessage {
 pub struct Dedupe {
     pub key: String,
     pub ttl: Duration,
+    pub policy: RepeatPolicy,
+}
+
+/// Treatment of a message whose key another message holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RepeatPolicy {
+    /// The message is a duplicate, and nothing is stored.
+    Refuse,
+    /// The message is stored, and the key stays with its holder. It is the policy of messages that
+    /// a person sends again on purpose.
+    Accept,
+}
+
+impl Dedupe {
+    /// Returns the key with a policy that stores repeats.
+    pub fn accepting_repeats(self) -> Self {
+        Self {
+            policy: RepeatPolicy::Accept,
+            ..self
+        }
+    }
+
+    pub(crate) fn refuses_repeats(&self) -> bool {
+        match self.policy {
+            RepeatPolicy::Refuse => true,
+            RepeatPolicy::Accept => false,
+        }
+    }
 }
 
 /// Placement of a new message in the log.

@@ -57,6 +57,7 @@ macro_rules! message_log_contract {
             refuses_a_second_message_of_the_same_id_alone
             answers_a_repeat_with_the_first_id
             knows_a_repeat_within_one_group
+            stores_a_repeat_that_is_meant_and_leaves_the_key_to_its_holder
             forgets_a_key_after_its_time
             keeps_the_keys_of_flows_apart
             settles_each_outcome
@@ -95,6 +96,8 @@ macro_rules! message_log_contract {
             puts_a_retried_dead_letter_before_those_that_wait
             moves_on_when_the_head_is_discarded
             retries_a_dead_letter_with_as_many_attempts_again
+            retries_under_the_ordering_key_of_the_version
+            retries_under_the_idempotency_key_of_the_version
             retries_nothing_but_a_dead_letter
             discards_what_waits_and_nothing_that_runs
             replays_as_a_new_message

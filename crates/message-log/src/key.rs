@@ -6,7 +6,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::{BatchJobId, ScheduleId};
 use sha2::{Digest, Sha256};
 
-use crate::Dedupe;
+use crate::{Dedupe, RepeatPolicy};
 
 /// How long a flow's idempotency key is remembered.
 const IDEMPOTENCY_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
@@ -23,6 +23,7 @@ pub fn idempotency(key: String) -> Dedupe {
     Dedupe {
         key: format!("key:{}", bounded(key)),
         ttl: IDEMPOTENCY_WINDOW,
+        policy: RepeatPolicy::Refuse,
     }
 }
 
@@ -31,6 +32,7 @@ pub fn delivery(id: String, window: Duration) -> Dedupe {
     Dedupe {
         key: format!("delivery:{}", bounded(id)),
         ttl: window,
+        policy: RepeatPolicy::Refuse,
     }
 }
 
@@ -41,6 +43,7 @@ pub fn call(api: &str, consumer: &str, key: &str) -> Dedupe {
     Dedupe {
         key: format!("call:{api}:{key}"),
         ttl: IDEMPOTENCY_WINDOW,
+        policy: RepeatPolicy::Refuse,
     }
 }
 
@@ -49,6 +52,7 @@ pub fn management(call: &str) -> Dedupe {
     Dedupe {
         key: format!("management:{call}"),
         ttl: IDEMPOTENCY_WINDOW,
+        policy: RepeatPolicy::Refuse,
     }
 }
 
@@ -57,6 +61,7 @@ pub fn schedule(id: &ScheduleId, due: Timestamp, window: Duration) -> Dedupe {
     Dedupe {
         key: format!("schedule:{id}:{}", due.as_millis()),
         ttl: window,
+        policy: RepeatPolicy::Refuse,
     }
 }
 
@@ -65,6 +70,7 @@ pub fn batch_record(job: &BatchJobId, position: i64, window: Duration) -> Dedupe
     Dedupe {
         key: format!("batch:{job}:{position}"),
         ttl: window,
+        policy: RepeatPolicy::Refuse,
     }
 }
 
@@ -73,6 +79,7 @@ pub fn record(id: &str, count: i64, hash: &str) -> Dedupe {
     Dedupe {
         key: format!("record:{count}:{hash}:{}", bounded(id.to_owned())),
         ttl: POLL_WINDOW,
+        policy: RepeatPolicy::Refuse,
     }
 }
 
@@ -81,12 +88,22 @@ pub fn place(began_at: Timestamp, page: u32, index: usize, hash: &str) -> Dedupe
     Dedupe {
         key: format!("place:{}:{page}:{index}:{hash}", began_at.as_millis()),
         ttl: POLL_WINDOW,
+        policy: RepeatPolicy::Refuse,
     }
 }
 
 /// The key that a flow's `ordering_key` gave.
 pub fn ordering(key: String) -> String {
     bounded(key)
+}
+
+/// Returns a flow's key in the form that may be stored: hashed if it contains one of `credentials`.
+pub fn without_credentials(key: String, credentials: &[String]) -> String {
+    if credentials.iter().any(|secret| key.contains(secret)) {
+        hex::encode(Sha256::digest(key.as_bytes()))
+    } else {
+        key
+    }
 }
 
 fn bounded(key: String) -> String {

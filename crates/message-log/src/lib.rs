@@ -41,7 +41,7 @@ pub mod sqlite;
 pub mod trace;
 mod walk;
 
-pub use append::{AppendOutcome, Dedupe, NewMessage, Placement};
+pub use append::{AppendOutcome, Dedupe, NewMessage, Placement, RepeatPolicy};
 pub use backlog::Backlog;
 pub use completed::CompletedMessage;
 pub use error::{Error, Result};
@@ -54,6 +54,7 @@ pub use lease::{
 pub use list::{Cursor, EnvironmentFilter, Filter, MessagePage, Position};
 pub use log::{DeliveryStore, MessageLog, MessageReader, Stats};
 pub use message::{Content, Message, Tenant};
+pub use operator_decision::RetryVersion;
 pub use plan::{FlowEnd, PlanStore, SavedPlan};
 pub use poll::{
     Poll, PollClaim, PollClaimOutcome, PollCycleEnd, PollStanding, PollStore, SeenRecord,

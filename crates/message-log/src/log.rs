@@ -12,8 +12,8 @@ use tokio::sync::watch;
 use crate::{
     AppendOutcome, Backlog, Claim, ClaimedMessage, CompletedMessage, Content, EnvironmentFilter,
     EventPage, EventQuery, Filter, FlowEnd, Message, MessagePage, NewMessage, NodeLease, PlanStore,
-    PollStore, Position, QuotaStore, RenewalOutcome, Result, SettleOutcome, Settlement,
-    StepCheckpoint, Tenant, TraceRecord, Waiting,
+    PollStore, Position, QuotaStore, RenewalOutcome, Result, RetryVersion, SettleOutcome,
+    Settlement, StepCheckpoint, Tenant, TraceRecord, Waiting,
 };
 
 /// The durable record of every message, shared by all nodes.
@@ -27,10 +27,14 @@ pub trait MessageLog:
     DeliveryStore + MessageReader + PlanStore + PollStore + QuotaStore + 'static
 {
     /// Puts a dead letter back into the backlog, with as many attempts as it had at first, under
-    /// `flow_version` when one is given. With an ordering key it waits for the message of that key
-    /// that a node works on, then goes before the later ones that wait.
-    async fn retry(&self, tenant: &Tenant, id: &MessageId, flow_version: Option<u32>)
-    -> Result<()>;
+    /// `version` and its keys when one is given. With an ordering key it waits for the message of
+    /// that key that a node works on, then goes before the later ones that wait.
+    async fn retry(
+        &self,
+        tenant: &Tenant,
+        id: &MessageId,
+        version: Option<RetryVersion>,
+    ) -> Result<()>;
 
     /// Ends a dead letter, or a message that waits, without a delivery.
     async fn discard(&self, tenant: &Tenant, id: &MessageId) -> Result<()>;

@@ -76,8 +76,8 @@ use crate::completed::CompletedRow;
 use crate::operator_decision::Decision;
 use crate::{
     AppendOutcome, Backlog, Claim, ClaimedMessage, CompletedMessage, DeliveryStore, FlowEnd,
-    MessageLog, NewMessage, NodeLease, RenewalOutcome, Result, SettleOutcome, Settlement, Stats,
-    StepCheckpoint, Tenant, Waiting,
+    MessageLog, NewMessage, NodeLease, RenewalOutcome, Result, RetryVersion, SettleOutcome,
+    Settlement, Stats, StepCheckpoint, Tenant, Waiting,
 };
 
 /// Longest time of a round of retention: many transactions, with pauses between them.
@@ -213,7 +213,7 @@ impl PostgresLog {
             self.space(),
             tenant,
             id,
-            decision,
+            &decision,
         ))
         .await?;
         self.context.shared.publish(Notification::Claimable);
@@ -391,10 +391,9 @@ impl MessageLog for PostgresLog {
         &self,
         tenant: &Tenant,
         id: &MessageId,
-        flow_version: Option<u32>,
+        version: Option<RetryVersion>,
     ) -> Result<()> {
-        self.decide(tenant, id, Decision::Retry { flow_version })
-            .await
+        self.decide(tenant, id, Decision::Retry(version)).await
     }
 
     async fn discard(&self, tenant: &Tenant, id: &MessageId) -> Result<()> {

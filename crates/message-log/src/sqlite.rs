@@ -72,8 +72,8 @@ use crate::lease::LeaseState;
 use crate::operator_decision::Decision;
 use crate::{
     AppendOutcome, Backlog, Claim, ClaimedMessage, CompletedMessage, DeliveryStore, Error, FlowEnd,
-    MessageLog, NewMessage, NodeLease, RenewalOutcome, Result, SettleOutcome, Settlement, Stats,
-    StepCheckpoint, Tenant, Waiting,
+    MessageLog, NewMessage, NodeLease, RenewalOutcome, Result, RetryVersion, SettleOutcome,
+    Settlement, Stats, StepCheckpoint, Tenant, Waiting,
 };
 
 /// A message log in one file. The caller makes sure that one process at a time has it open.
@@ -159,7 +159,7 @@ impl SqliteLog {
     async fn decide(&self, tenant: &Tenant, id: &MessageId, decision: Decision) -> Result<()> {
         let tenant = tenant.clone();
         let id = id.clone();
-        let decide = Task::new(move |tx| operator_decision::decide(tx, &tenant, &id, decision));
+        let decide = Task::new(move |tx| operator_decision::decide(tx, &tenant, &id, &decision));
         self.done(decide.making_claimable()).await
     }
 
@@ -314,10 +314,9 @@ impl MessageLog for SqliteLog {
         &self,
         tenant: &Tenant,
         id: &MessageId,
-        flow_version: Option<u32>,
+        version: Option<RetryVersion>,
     ) -> Result<()> {
-        self.decide(tenant, id, Decision::Retry { flow_version })
-            .await
+        self.decide(tenant, id, Decision::Retry(version)).await
     }
 
     async fn discard(&self, tenant: &Tenant, id: &MessageId) -> Result<()> {

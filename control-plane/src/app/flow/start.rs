@@ -1,18 +1,14 @@
 //! Starting a flow without a sender: a person or a clock gives the payload, and any node runs it.
 
 use bytes::Bytes;
-use kanat_engine::{Input, Mask, Program};
-use kanat_mapping::Effort;
-use kanat_message_log::{AppendOutcome, Dedupe, NewMessage, Placement, SavedPlan, key};
+use kanat_message_log::{AppendOutcome, Dedupe, NewMessage, Placement, SavedPlan};
 use kanat_model::id::{EnvironmentId, FlowId, MessageId};
 use kanat_model::message::Trigger;
-use kanat_model::{Error, Result, Timestamp};
+use kanat_model::{Result, Timestamp};
 use kanat_plan_stream::saved;
 use kanat_proto::plan::v1::FlowPlan;
-use kanat_script::apart;
 
-use super::names::EnvironmentNames;
-use super::samples::Samples;
+use super::keys::PlanKeys;
 use crate::app::{App, environment};
 
 /// A message that is to be.
@@ -56,13 +52,15 @@ pub async fn prepare(app: &App, start: Start) -> Result<NewMessage> {
     } = start;
     save_plan(app, &plan).await?;
     let request = request_json(at);
-    let (ordering, idempotency) = keys(app, &plan, &payload, &request, at).await?;
+    let environment_id = EnvironmentId::from(plan.environment_id.as_str());
+    let keys = PlanKeys::load(app, &plan, &environment_id).await?;
+    let keys = keys.of_payload(payload.as_bytes(), request.as_bytes(), at);
     let max_attempts = max_attempts(&plan);
     let place = placement(&plan);
     Ok(NewMessage {
         id: MessageId::generate(),
         account_id: plan.account_id.into(),
-        environment_id: plan.environment_id.into(),
+        environment_id,
         flow_id: plan.flow_id.into(),
         flow_name: plan.flow_name,
         flow_version: plan.version,
@@ -71,11 +69,8 @@ pub async fn prepare(app: &App, start: Start) -> Result<NewMessage> {
         payload: None,
         request: Bytes::from(request),
         received_at: at,
-        ordering_key: ordering.map(key::ordering),
-        dedupe: dedupe
-            .into_iter()
-            .chain(idempotency.map(key::idempotency))
-            .collect(),
+        ordering_key: keys.ordering,
+        dedupe: dedupe.into_iter().chain(keys.idempotency).collect(),
         replay_of: None,
         batch_id,
         max_attempts,
@@ -125,39 +120,6 @@ pub fn request_json(received_at: Timestamp) -> String {
         ),
         received_at
     )
-}
-
-/// The flow's ordering key and idempotency key for this payload. Most flows have neither, and need
-/// nothing read for it.
-async fn keys(
-    app: &App,
-    plan: &FlowPlan,
-    payload: &str,
-    request: &str,
-    now: Timestamp,
-) -> Result<(Option<String>, Option<String>)> {
-    if plan.ordering_key.is_empty() && plan.idempotency_key.is_empty() {
-        return Ok((None, None));
-    }
-    let environment = EnvironmentId::from(plan.environment_id.as_str());
-    let mut tx = app.store.read().await?;
-    let names = EnvironmentNames::load(&mut tx, &environment).await?;
-    let samples = Samples::load(app, &mut tx, &environment, plan, &names).await?;
-    drop(tx);
-    let program =
-        Program::compile(plan.clone()).map_err(|error| Error::precondition(error.to_string()))?;
-    let keys = apart::evaluate_now(&Effort::default(), |effort| {
-        let input = Input {
-            payload: payload.as_bytes(),
-            trigger: request.as_bytes(),
-            steps: b"{}",
-            now,
-            mask: Mask::none(),
-            effort,
-        };
-        program.keys(&input, &samples)
-    });
-    Ok((keys.ordering, keys.idempotency))
 }
 
 /// Keeps a deployed plan in the message log: every node can run messages under it, also when the

@@ -1,17 +1,19 @@
 //! Decisions about many messages at once: those that a filter finds.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use futures::stream::{self, Stream, StreamExt};
-use kanat_message_log::{Filter, Message, NewMessage, Position, key};
+use kanat_message_log::{Filter, Message, NewMessage, Position, RetryVersion, Tenant, key};
 use kanat_model::id::MessageId;
 use kanat_model::message::Status;
 use kanat_model::page::Page;
 use kanat_model::{Code, Error, Result, Timestamp};
 use serde_json::json;
 
-use super::{Query, append, deployed, replayed};
+use super::{Query, append, deployed, replayed, retry_version};
 use crate::app::audit::{self, Subject};
+use crate::app::flow::PlanKeys;
 use crate::app::{App, Call};
 
 /// Messages that one call may take up.
@@ -43,19 +45,73 @@ pub async fn retry_all(call: &Call, query: Query) -> Result<Vec<MessageId>> {
         begun_with(call, &filter, &found).await?;
         return Ok(Vec::new());
     }
-    let version = deployed(call, &filter.flow_id).await?.version;
+    let plan = deployed(call, &filter.flow_id).await?;
+    let keys = PlanKeys::load(&call.app, &plan, &call.caller.environment_id).await?;
     begun_with(call, &filter, &found).await?;
-    let tenant = &filter.tenant;
-    let retries = stream::iter(found).map(|message| async move {
-        let retried = call
-            .app
-            .log
-            .retry(tenant, &message.id, Some(version))
-            .await
-            .map_err(Error::from);
-        retried.map(|()| message.id)
+    let plan = &plan;
+    let keys = &keys;
+    let versions = stream::iter(found).map(|message| async move {
+        let version = retry_version(call, &message, plan, keys).await?;
+        Ok((message.id, version))
     });
-    taken_up(retries.buffered(AT_ONCE)).await
+    let prepared: Vec<Result<(MessageId, RetryVersion)>> =
+        versions.buffered(AT_ONCE).collect().await;
+    let mut retried: Vec<_> = stream::iter(lines(prepared))
+        .map(|line| retry_line(call, &filter.tenant, line))
+        .buffer_unordered(AT_ONCE)
+        .flat_map(stream::iter)
+        .collect()
+        .await;
+    // What was retried is told before an error of another line.
+    retried.sort_by_key(|(position, result)| (result.is_err(), *position));
+    taken_up(stream::iter(retried).map(|(_, result)| result)).await
+}
+
+/// Messages to retry by their positions in what was found.
+type Line = Vec<(usize, Result<(MessageId, RetryVersion)>)>;
+
+/// Returns the messages of each ordering key in their order. A message without a key is alone.
+fn lines(prepared: Vec<Result<(MessageId, RetryVersion)>>) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    let mut line_of: HashMap<String, usize> = HashMap::new();
+    for (position, prepared) in prepared.into_iter().enumerate() {
+        let key = prepared
+            .as_ref()
+            .ok()
+            .and_then(|(_, version)| version.ordering_key.clone());
+        let next = lines.len();
+        let line = key.map_or(next, |key| *line_of.entry(key).or_insert(next));
+        if line == next {
+            lines.push(Line::new());
+        }
+        lines[line].push((position, prepared));
+    }
+    lines
+}
+
+/// Retries messages one after another: two retries at once have no order. Ends where the log fails.
+async fn retry_line(call: &Call, tenant: &Tenant, line: Line) -> Vec<(usize, Result<MessageId>)> {
+    let mut retried = Vec::with_capacity(line.len());
+    for (position, prepared) in line {
+        let result = match prepared {
+            Ok((id, version)) => {
+                let result = call.app.log.retry(tenant, &id, Some(version)).await;
+                result.map(|()| id).map_err(Error::from)
+            }
+            Err(error) => Err(error),
+        };
+        let stops = result.as_ref().is_err_and(|error| !is_passed_over(error));
+        retried.push((position, result));
+        if stops {
+            break;
+        }
+    }
+    retried
+}
+
+/// Returns whether a message changed meanwhile, so that the call leaves it out.
+fn is_passed_over(error: &Error) -> bool {
+    matches!(error.code, Code::NotFound | Code::FailedPrecondition)
 }
 
 /// Replays every message that the query finds; gives the ids of the new ones, oldest first. A call
@@ -75,9 +131,11 @@ pub async fn replay_all(call: &Call, query: Query) -> Result<Vec<MessageId>> {
         return Ok(Vec::new());
     }
     let plan = deployed(call, &filter.flow_id).await?;
+    let keys = PlanKeys::load(&call.app, &plan, &call.caller.environment_id).await?;
     begun_with(call, &filter, &found).await?;
     let tenant = &filter.tenant;
     let plan = &plan;
+    let keys = &keys;
     let contents = stream::iter(found).map(|message| async move {
         let content = call.app.log.content(tenant, &message.id).await?;
         content
@@ -88,9 +146,9 @@ pub async fn replay_all(call: &Call, query: Query) -> Result<Vec<MessageId>> {
         let (content, message) = read?;
         let name = call.caller.call.as_deref();
         let dedupe = name.map(|call| key::management(&format!("{call}:{}", message.id)));
-        let message = replayed(message, content, plan);
+        let mut message = replayed(message, content, plan, keys);
+        message.dedupe.extend(dedupe);
         let message = NewMessage {
-            dedupe: dedupe.into_iter().collect(),
             received_at: begun.map_or(message.received_at, |at| at.max(message.received_at)),
             ..message
         };
@@ -178,7 +236,7 @@ async fn taken_up(taken: impl Stream<Item = Result<MessageId>>) -> Result<Vec<Me
     while let Some(next) = taken.next().await {
         match next {
             Ok(id) => ids.push(id),
-            Err(error) if matches!(error.code, Code::NotFound | Code::FailedPrecondition) => {}
+            Err(error) if is_passed_over(&error) => {}
             Err(error) if ids.is_empty() => return Err(error),
             Err(error) => {
                 tracing::warn!(

@@ -1,6 +1,7 @@
 //! Messages through the methods of the API, on a real store and a real log.
 
 mod fixture;
+mod keys;
 
 use kanat_message_log::Outcome;
 use kanat_model::id::FlowId;

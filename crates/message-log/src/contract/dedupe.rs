@@ -6,7 +6,7 @@ use kanat_model::id::FlowId;
 
 use super::Harness;
 use super::subject::{LONG, Subject, message, tenant};
-use crate::{AppendOutcome, Dedupe, Filter, NewMessage};
+use crate::{AppendOutcome, Dedupe, Filter, NewMessage, RepeatPolicy};
 
 fn keyed(flow: &FlowId, keys: &[&str], ttl: Duration) -> NewMessage {
     let dedupe = keys
@@ -14,6 +14,7 @@ fn keyed(flow: &FlowId, keys: &[&str], ttl: Duration) -> NewMessage {
         .map(|key| Dedupe {
             key: (*key).to_owned(),
             ttl,
+            policy: RepeatPolicy::Refuse,
         })
         .collect();
     NewMessage {
@@ -63,6 +64,49 @@ pub async fn knows_a_repeat_within_one_group(harness: &dyn Harness) {
     assert_eq!(appended[0], AppendOutcome::Waiting);
     assert_eq!(appended[1..], vec![AppendOutcome::Duplicate(id); 30]);
     assert_eq!(subject.ids(&Filter::flow(tenant(), flow)).await.len(), 1);
+    subject.close().await;
+}
+
+pub async fn stores_a_repeat_that_is_meant_and_leaves_the_key_to_its_holder(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let meant = |key: &str| {
+        let mut message = keyed(&flow, &[key], LONG);
+        let dedupe = std::mem::take(&mut message.dedupe);
+        message.dedupe = dedupe.into_iter().map(Dedupe::accepting_repeats).collect();
+        message
+    };
+    let first = keyed(&flow, &["a"], LONG);
+    let id = first.id.clone();
+    assert_eq!(subject.append(first).await, AppendOutcome::Waiting);
+    assert_eq!(subject.append(meant("a")).await, AppendOutcome::Waiting);
+    assert_eq!(
+        subject.append(keyed(&flow, &["a"], LONG)).await,
+        AppendOutcome::Duplicate(id)
+    );
+
+    // A key that no message holds is taken, also where several messages come at once.
+    let sent = vec![
+        meant("b"),
+        meant("b"),
+        keyed(&flow, &["b"], LONG),
+        keyed(&flow, &["c"], LONG),
+        meant("c"),
+    ];
+    let ids: Vec<_> = sent.iter().map(|message| message.id.clone()).collect();
+    let appended = subject.append_all(sent).await;
+    assert_eq!(appended[0], AppendOutcome::Waiting);
+    assert_eq!(appended[1], AppendOutcome::Waiting);
+    assert_eq!(appended[2], AppendOutcome::Duplicate(ids[0].clone()));
+    assert_eq!(appended[3], AppendOutcome::Waiting);
+    assert_eq!(appended[4], AppendOutcome::Waiting);
+    for (key, holder) in [("b", &ids[0]), ("c", &ids[3])] {
+        assert_eq!(
+            subject.append(keyed(&flow, &[key], LONG)).await,
+            AppendOutcome::Duplicate(holder.clone()),
+            "{key}"
+        );
+    }
     subject.close().await;
 }
 

@@ -6,7 +6,17 @@ use kanat_model::{Code, Timestamp};
 
 use super::Harness;
 use super::subject::{LONG, Subject, failure, message, ordered, tenant};
-use crate::{AppendOutcome, Error, FlowEnd, NewMessage, Outcome, Placement, SettleOutcome};
+use crate::{
+    AppendOutcome, Error, FlowEnd, NewMessage, Outcome, Placement, RetryVersion, SettleOutcome, key,
+};
+
+fn version(flow_version: u32, ordering: Option<&str>, idempotency: Option<&str>) -> RetryVersion {
+    RetryVersion {
+        flow_version,
+        ordering_key: ordering.map(str::to_owned),
+        dedupe: idempotency.map(|text| key::idempotency(text.to_owned())),
+    }
+}
 
 pub async fn retries_a_dead_letter_with_as_many_attempts_again(harness: &dyn Harness) {
     let flow = FlowId::generate();
@@ -24,7 +34,7 @@ pub async fn retries_a_dead_letter_with_as_many_attempts_again(harness: &dyn Har
 
     subject
         .log
-        .retry(&tenant(), &id, Some(7))
+        .retry(&tenant(), &id, Some(version(7, None, None)))
         .await
         .expect("it is a dead letter");
     let found = subject.get(&id).await;
@@ -66,6 +76,88 @@ pub async fn retries_a_dead_letter_with_as_many_attempts_again(harness: &dyn Har
         stages,
         ["received", "delivery", "retried", "delivery", "retried"]
     );
+    subject.close().await;
+}
+
+pub async fn retries_under_the_ordering_key_of_the_version(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let mut dead = Vec::new();
+    for sent in [message(&flow), ordered(&flow, "former"), message(&flow)] {
+        dead.push(subject.dead_letter(sent).await.message_id);
+    }
+    for id in &dead {
+        let version = version(2, Some("a"), None);
+        let retried = subject.log.retry(&tenant(), id, Some(version)).await;
+        retried.expect("it is a dead letter");
+        assert_eq!(subject.get(id).await.ordering_key.as_deref(), Some("a"));
+    }
+    // A later message of the key waits behind them, one of the former key does not.
+    let later = ordered(&flow, "a");
+    let later_id = later.id.clone();
+    assert_eq!(subject.append(later).await, AppendOutcome::Waiting);
+    subject.lease(ordered(&flow, "former")).await;
+    for id in dead.iter().chain([&later_id]) {
+        let claimed = subject.claim(10, &[&flow]).await;
+        assert_eq!(claimed.len(), 1, "one of a key at a time");
+        assert_eq!(&claimed[0].lease.message_id, id);
+        subject.deliver(&claimed[0].lease).await;
+    }
+
+    // Under a version without a key it waits for no message.
+    let alone = subject.dead_letter(ordered(&flow, "b")).await.message_id;
+    subject.lease(ordered(&flow, "b")).await;
+    let retried = subject
+        .log
+        .retry(&tenant(), &alone, Some(version(3, None, None)))
+        .await;
+    retried.expect("it is a dead letter");
+    assert_eq!(subject.get(&alone).await.ordering_key, None);
+    assert_eq!(subject.claim_one(&flow).await.lease.message_id, alone);
+    subject.close().await;
+}
+
+pub async fn retries_under_the_idempotency_key_of_the_version(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let keyed = |text: &str| NewMessage {
+        dedupe: vec![key::idempotency(text.to_owned())],
+        ..message(&flow)
+    };
+    let first = subject.dead_letter(message(&flow)).await.message_id;
+    let second = subject.dead_letter(message(&flow)).await.message_id;
+    for id in [&first, &second] {
+        let version = version(2, None, Some("a"));
+        let retried = subject.log.retry(&tenant(), id, Some(version)).await;
+        retried.expect("a retry is no duplicate");
+    }
+    assert_eq!(
+        subject.append(keyed("a")).await,
+        AppendOutcome::Duplicate(first.clone())
+    );
+
+    // The key stays with a message that came meanwhile.
+    let third = subject.dead_letter(message(&flow)).await.message_id;
+    let fresh = keyed("b");
+    let fresh_id = fresh.id.clone();
+    assert_eq!(subject.append(fresh).await, AppendOutcome::Waiting);
+    let retried = subject
+        .log
+        .retry(&tenant(), &third, Some(version(2, None, Some("b"))))
+        .await;
+    retried.expect("a retry is no duplicate");
+    assert_eq!(
+        subject.append(keyed("b")).await,
+        AppendOutcome::Duplicate(fresh_id)
+    );
+
+    // A retry that is refused takes no key.
+    let refused = subject
+        .log
+        .retry(&tenant(), &third, Some(version(2, None, Some("c"))))
+        .await;
+    assert!(matches!(refused, Err(Error::State(_))));
+    assert_eq!(subject.append(keyed("c")).await, AppendOutcome::Waiting);
     subject.close().await;
 }
 

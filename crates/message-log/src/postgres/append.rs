@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use kanat_model::Timestamp;
-use kanat_model::id::MessageId;
+use kanat_model::id::{FlowId, MessageId};
 use sqlx::{PgPool, Row};
 
 use super::commit_marker::CommitMarker;
@@ -57,6 +57,13 @@ ORDER BY v.flow_id, v.key, v.number DESC
 ON CONFLICT (flow_id, key) DO UPDATE SET message_id = excluded.message_id, expires_at
     = excluded.expires_at";
 
+/// Gives a key to a message, unless another one holds it at `$5`.
+pub(super) const TAKE_KEY: &str = "
+INSERT INTO dedupe (flow_id, key, message_id, expires_at) VALUES ($1, $2, $3, $4)
+ON CONFLICT (flow_id, key) DO UPDATE SET message_id = excluded.message_id, expires_at
+    = excluded.expires_at
+WHERE dedupe.expires_at <= $5";
+
 /// Stores what is no duplicate; says of each message what became of it. The keys of the messages
 /// are locked.
 pub(super) async fn append(
@@ -107,7 +114,7 @@ async fn duplicates(
     let mut first: HashMap<(&str, &str), (&MessageId, Timestamp)> = HashMap::new();
     for (number, (at, message)) in (0..).zip(keyed) {
         let flow = message.flow_id.as_str();
-        let earlier = message.dedupe.iter().find_map(|dedupe| {
+        let earlier = refusing(message).find_map(|dedupe| {
             first
                 .get(&(flow, dedupe.key.as_str()))
                 .filter(|(_, expires_at)| *expires_at > message.received_at)
@@ -118,12 +125,15 @@ async fn duplicates(
             duplicates.insert(at, (*id).clone());
         } else {
             let expires_at = |dedupe: &Dedupe| message.received_at.after(dedupe.ttl);
-            first.extend(
-                message
-                    .dedupe
-                    .iter()
-                    .map(|d| ((flow, d.key.as_str()), (&message.id, expires_at(d)))),
-            );
+            for dedupe in &message.dedupe {
+                let key = (flow, dedupe.key.as_str());
+                let holder = (&message.id, expires_at(dedupe));
+                if dedupe.refuses_repeats() {
+                    first.insert(key, holder);
+                } else {
+                    first.entry(key).or_insert(holder);
+                }
+            }
         }
     }
     Ok(duplicates)
@@ -140,10 +150,7 @@ async fn known_keys(
     let numbered = (0_i64..).zip(messages);
     let keys: Vec<(i64, &NewMessage, Cow<'_, str>)> = numbered
         .flat_map(|(number, (_, message))| {
-            message
-                .dedupe
-                .iter()
-                .map(move |d| (number, *message, text(&d.key)))
+            refusing(message).map(move |d| (number, *message, text(&d.key)))
         })
         .collect();
     let rows = sqlx::query(FIND_DUPLICATES)
@@ -241,19 +248,57 @@ async fn insert_keys(tx: &mut Transaction<'_>, fresh: &[Insertion<'_>]) -> sqlx:
                 .map(|dedupe| (fresh.message, dedupe))
         })
         .collect();
-    if keys.is_empty() {
-        return Ok(());
+    let (keys, accepting): (Vec<_>, Vec<_>) = keys
+        .into_iter()
+        .partition(|(_, dedupe)| dedupe.refuses_repeats());
+    if !keys.is_empty() {
+        insert_refusing_keys(tx, &keys).await?;
     }
+    // Last, so that a key which a message of this group has taken stays with it.
+    for (message, dedupe) in accepting {
+        let holder = (&message.flow_id, &message.id);
+        take_key(tx, holder, dedupe, message.received_at).await?;
+    }
+    Ok(())
+}
+
+/// Gives a locked key to a message from `since` on, unless another one holds it.
+pub(super) async fn take_key(
+    tx: &mut Transaction<'_>,
+    (flow_id, message_id): (&FlowId, &MessageId),
+    dedupe: &Dedupe,
+    since: Timestamp,
+) -> sqlx::Result<()> {
+    sqlx::query(TAKE_KEY)
+        .bind(text(flow_id.as_str()))
+        .bind(text(&dedupe.key))
+        .bind(text(message_id.as_str()))
+        .bind(since.after(dedupe.ttl).as_millis())
+        .bind(since.as_millis())
+        .execute(&mut *tx.conn)
+        .await?;
+    Ok(())
+}
+
+async fn insert_refusing_keys(
+    tx: &mut Transaction<'_>,
+    keys: &[(&NewMessage, &Dedupe)],
+) -> sqlx::Result<()> {
     sqlx::query(INSERT_KEYS)
-        .bind(each(&keys, |(message, _)| message.flow_id.as_str()))
-        .bind(each(&keys, |(_, dedupe)| text(&dedupe.key)))
-        .bind(each(&keys, |(message, _)| message.id.as_str()))
-        .bind(each(&keys, |(message, dedupe)| {
+        .bind(each(keys, |(message, _)| message.flow_id.as_str()))
+        .bind(each(keys, |(_, dedupe)| text(&dedupe.key)))
+        .bind(each(keys, |(message, _)| message.id.as_str()))
+        .bind(each(keys, |(message, dedupe)| {
             message.received_at.after(dedupe.ttl).as_millis()
         }))
         .execute(&mut *tx.conn)
         .await?;
     Ok(())
+}
+
+/// Keys of a message that make it a duplicate where another message holds them.
+fn refusing(message: &NewMessage) -> impl Iterator<Item = &Dedupe> {
+    message.dedupe.iter().filter(|key| key.refuses_repeats())
 }
 
 /// One column of rows.

@@ -5,12 +5,14 @@
 
 use std::borrow::Cow;
 
+use kanat_model::id::FlowId;
 use sqlx::PgConnection;
 
 use super::operation::{Operation, Work};
 use super::options::LockSpace;
 use super::text::text;
 use crate::change::Change;
+use crate::operator_decision::Decision;
 
 /// Locks keys by their hashes. The kind is part of the hash. Two keys with one hash only wait for
 /// each other. `$2` to `$4` are keys, `$5` messages whose keys are locked.
@@ -59,6 +61,26 @@ pub(super) async fn lock(
         }
     }
     run(conn, space, keys, ended).await
+}
+
+/// Locks the ordering keys of a message: the present one of `ordered`, and those that a retry gives
+/// it.
+pub(super) async fn lock_for_decision(
+    conn: &mut PgConnection,
+    space: LockSpace,
+    flow_id: &FlowId,
+    decision: &Decision,
+    ordered: Option<i64>,
+) -> sqlx::Result<()> {
+    let flow = flow_id.as_str();
+    let mut keys = Vec::new();
+    if let Decision::Retry(Some(version)) = decision {
+        let ordering_key = version.ordering_key.as_deref();
+        keys.extend(ordering_key.map(|key| ("order ", flow, text(key))));
+        let dedupe = version.dedupe.as_ref();
+        keys.extend(dedupe.map(|dedupe| ("repeat ", flow, text(&dedupe.key))));
+    }
+    run(conn, space, keys, ordered.into_iter().collect()).await
 }
 
 /// Locks the ordering keys of messages.

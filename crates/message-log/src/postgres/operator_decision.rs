@@ -1,11 +1,12 @@
 //! Decisions of an operator on a message: to retry it, or to discard it.
 
 use kanat_database::Patience;
-use kanat_model::id::MessageId;
+use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::Status;
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 
+use super::append::take_key;
 use super::change::advance;
 use super::failure::CallError;
 use super::options::{ANSWER_TIMEOUT, LockSpace};
@@ -14,21 +15,25 @@ use super::transaction::Transaction;
 use super::{begin, keys, sequence};
 use crate::operator_decision::Decision;
 use crate::row::Columns;
-use crate::{Error, Tenant, trace};
+use crate::{Error, RetryVersion, Tenant, trace};
 
 pub(super) const FIND: &str = "
-SELECT m.seq, m.status, m.attempts, m.ordering_key IS NOT NULL AS ordered FROM messages AS m
+SELECT m.seq, m.status, m.attempts, m.ordering_key IS NOT NULL AS ordered, m.flow_id
+FROM messages AS m
 WHERE m.id = $1 AND m.account_id = $2 AND m.environment_id = $3";
 
 /// Looks again, and keeps others from changing it.
 pub(super) const HOLD: &str = "
-SELECT m.seq, m.status, m.attempts, m.ordering_key IS NOT NULL AS ordered FROM messages AS m
+SELECT m.seq, m.status, m.attempts, m.ordering_key IS NOT NULL AS ordered, m.flow_id
+FROM messages AS m
 WHERE m.seq = $1 FOR UPDATE";
 
 const RETRY: &str = "
 UPDATE messages SET status = 'received', token = $2, owner = '', due_at = $3, completed_at = NULL,
-    flow_version = coalesce($4, flow_version), max_attempts = attempts + granted_attempts
+    max_attempts = attempts + granted_attempts
 WHERE seq = $1";
+
+const SET_VERSION: &str = "UPDATE messages SET flow_version = $2, ordering_key = $3 WHERE seq = $1";
 
 const DISCARD: &str = "
 UPDATE messages SET status = 'discarded', token = $2, owner = '', due_at = NULL, completed_at = $3
@@ -47,6 +52,7 @@ struct CurrentState {
     status: Status,
     attempts: u32,
     ordered: bool,
+    flow_id: FlowId,
 }
 
 pub(super) async fn decide(
@@ -54,7 +60,7 @@ pub(super) async fn decide(
     space: LockSpace,
     tenant: &Tenant,
     id: &MessageId,
-    decision: Decision,
+    decision: &Decision,
 ) -> Result<(), CallError> {
     let mut conn = begin::write(workers, &Patience::in_place(ANSWER_TIMEOUT)).await?;
     let query = sqlx::query(FIND).bind(text(id.as_str()));
@@ -67,17 +73,20 @@ pub(super) async fn decide(
         .await?
         .ok_or_else(not_found)?;
     let seen = found(&row)?;
-    if seen.ordered {
-        keys::lock_order_of(&mut conn, space, vec![seen.seq]).await?;
-    }
+    let ordered = seen.ordered.then_some(seen.seq);
+    keys::lock_for_decision(&mut conn, space, &seen.flow_id, decision, ordered).await?;
     let row = sqlx::query(HOLD)
         .bind(seen.seq)
         .fetch_optional(&mut *conn)
         .await?;
-    let found = found(&row.ok_or_else(not_found)?)?;
+    let mut found = found(&row.ok_or_else(not_found)?)?;
     decision.check(found.status)?;
     let taken = sequence::take(&mut conn, space, 1).await?;
     let mut tx = Transaction::new(&mut conn, taken);
+    if let Decision::Retry(Some(version)) = decision {
+        set_version(&mut tx, &found, id, version).await?;
+        found.ordered = version.ordering_key.is_some();
+    }
     write(&mut tx, &found, decision).await?;
     Ok(conn.commit().await?)
 }
@@ -85,18 +94,14 @@ pub(super) async fn decide(
 async fn write(
     tx: &mut Transaction<'_>,
     found: &CurrentState,
-    decision: Decision,
+    decision: &Decision,
 ) -> sqlx::Result<()> {
     let event = tx.next_seq()?;
     let now = tx.now.as_millis();
     match decision {
-        Decision::Retry { flow_version } => {
+        Decision::Retry(_) => {
             let due_at = (!found.ordered).then(|| tx.steady.as_millis().max(0));
-            let query = sqlx::query(RETRY)
-                .bind(found.seq)
-                .bind(event)
-                .bind(due_at)
-                .bind(flow_version.map(i64::from));
+            let query = sqlx::query(RETRY).bind(found.seq).bind(event).bind(due_at);
             query.execute(&mut *tx.conn).await?;
         }
         Decision::Discard => {
@@ -127,11 +132,31 @@ async fn write(
     Ok(())
 }
 
+/// Puts a dead letter under another version of its flow, with the keys that the version gives it.
+async fn set_version(
+    tx: &mut Transaction<'_>,
+    found: &CurrentState,
+    id: &MessageId,
+    version: &RetryVersion,
+) -> sqlx::Result<()> {
+    sqlx::query(SET_VERSION)
+        .bind(found.seq)
+        .bind(i64::from(version.flow_version))
+        .bind(version.ordering_key.as_deref().map(text))
+        .execute(&mut *tx.conn)
+        .await?;
+    match &version.dedupe {
+        Some(dedupe) => take_key(tx, (&found.flow_id, id), dedupe, tx.now).await,
+        None => Ok(()),
+    }
+}
+
 fn found(row: &PgRow) -> sqlx::Result<CurrentState> {
     Ok(CurrentState {
         seq: row.number("seq")?,
         status: row.status()?,
         attempts: row.whole("attempts")?,
         ordered: row.try_get("ordered")?,
+        flow_id: FlowId::new(row.try_get::<String, _>("flow_id")?),
     })
 }

@@ -1,11 +1,12 @@
 //! New messages.
 
-use kanat_model::id::MessageId;
+use kanat_model::Timestamp;
+use kanat_model::id::{FlowId, MessageId};
 use rusqlite::{OptionalExtension, params};
 
 use super::transaction::Transaction;
 use crate::append::Insertion;
-use crate::{AppendOutcome, NewMessage};
+use crate::{AppendOutcome, Dedupe, NewMessage};
 
 pub(super) const FIND_DUPLICATE: &str =
     "SELECT message_id FROM dedupe WHERE flow_id = ? AND key = ? AND expires_at > ?";
@@ -24,15 +25,19 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?1, ?12, ?13, ?14, ?14, ?1
 const INSERT_BODY: &str =
     "INSERT INTO bodies (seq, raw_body, payload, request) VALUES (?, ?, ?, ?)";
 
-const INSERT_KEY: &str =
-    "INSERT OR REPLACE INTO dedupe (flow_id, key, message_id, expires_at) VALUES (?, ?, ?, ?)";
+/// Gives a key to a message, unless another one holds it at `?5`.
+pub(super) const INSERT_KEY: &str = "
+INSERT INTO dedupe (flow_id, key, message_id, expires_at) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (flow_id, key) DO UPDATE SET message_id = excluded.message_id, expires_at
+    = excluded.expires_at
+WHERE dedupe.expires_at <= ?5";
 
 /// Stores a message unless it is a duplicate, also of one in this transaction.
 pub(super) fn append(
     tx: &mut Transaction<'_, '_>,
     message: &NewMessage,
 ) -> rusqlite::Result<AppendOutcome> {
-    for dedupe in &message.dedupe {
+    for dedupe in message.dedupe.iter().filter(|key| key.refuses_repeats()) {
         let mut find = tx.conn.prepare_cached(FIND_DUPLICATE)?;
         let values = params![
             message.flow_id.as_str(),
@@ -109,16 +114,31 @@ pub(super) fn insert(tx: &Transaction<'_, '_>, row: &Insertion<'_>) -> rusqlite:
     tx.execute(INSERT_MESSAGE, values)?;
     insert_body(tx, row.seq, message)?;
     for dedupe in &message.dedupe {
-        let expires_at = message.received_at.after(dedupe.ttl).as_millis();
-        tx.execute(
-            INSERT_KEY,
-            params![
-                message.flow_id.as_str(),
-                dedupe.key,
-                message.id.as_str(),
-                expires_at
-            ],
+        insert_key(
+            tx,
+            &message.flow_id,
+            dedupe,
+            &message.id,
+            message.received_at,
         )?;
     }
     Ok(())
+}
+
+/// Gives a key to a message from `since` on, unless another one holds it.
+pub(super) fn insert_key(
+    tx: &Transaction<'_, '_>,
+    flow_id: &FlowId,
+    dedupe: &Dedupe,
+    message_id: &MessageId,
+    since: Timestamp,
+) -> rusqlite::Result<()> {
+    let values = params![
+        flow_id.as_str(),
+        dedupe.key,
+        message_id.as_str(),
+        since.after(dedupe.ttl).as_millis(),
+        since.as_millis(),
+    ];
+    tx.execute(INSERT_KEY, values).map(|_| ())
 }

@@ -1,23 +1,26 @@
 //! Decisions of an operator about a message: to retry it, or to discard it.
 
-use kanat_model::id::MessageId;
+use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::Status;
 use rusqlite::{OptionalExtension, params};
 
+use super::append::insert_key;
 use super::change::advance;
 use super::operation::Effect;
 use super::transaction::Transaction;
 use crate::operator_decision::Decision;
-use crate::{Error, Tenant, trace};
+use crate::{Error, RetryVersion, Tenant, trace};
 
 pub(super) const FIND: &str = "
-SELECT seq, status, attempts, ordering_key IS NOT NULL FROM messages
+SELECT seq, status, attempts, ordering_key IS NOT NULL, flow_id FROM messages
 WHERE id = ? AND account_id = ? AND environment_id = ?";
 
 const RETRY: &str = "
 UPDATE messages SET status = 'received', token = ?2, owner = '', due_at = ?3, completed_at = NULL,
-    flow_version = coalesce(?4, flow_version), max_attempts = attempts + granted_attempts
+    max_attempts = attempts + granted_attempts
 WHERE seq = ?1";
+
+const SET_VERSION: &str = "UPDATE messages SET flow_version = ?2, ordering_key = ?3 WHERE seq = ?1";
 
 const DISCARD: &str = "
 UPDATE messages SET status = 'discarded', token = ?2, owner = '', due_at = NULL, completed_at = ?3
@@ -36,6 +39,7 @@ struct MessageRow {
     status: Status,
     attempts: u32,
     ordered: bool,
+    flow_id: FlowId,
 }
 
 /// Carries out a decision, unless the message does not exist or is not in a state that allows it.
@@ -43,9 +47,9 @@ pub(super) fn decide(
     tx: &mut Transaction<'_, '_>,
     tenant: &Tenant,
     id: &MessageId,
-    decision: Decision,
+    decision: &Decision,
 ) -> rusqlite::Result<Effect> {
-    let Some(found) = find(tx, tenant, id)? else {
+    let Some(mut found) = find(tx, tenant, id)? else {
         return Ok(Effect::Refused(Error::NotFound(id.as_str().to_owned())));
     };
     if let Err(error) = decision.check(found.status) {
@@ -54,9 +58,13 @@ pub(super) fn decide(
     let event = tx.take_seq();
     let now = tx.now.as_millis();
     match decision {
-        Decision::Retry { flow_version } => {
+        Decision::Retry(version) => {
+            if let Some(version) = version {
+                set_version(tx, &found, id, version)?;
+                found.ordered = version.ordering_key.is_some();
+            }
             let due_at = (!found.ordered).then(|| tx.steady.as_millis().max(0));
-            tx.execute(RETRY, params![found.seq, event, due_at, flow_version])?;
+            tx.execute(RETRY, params![found.seq, event, due_at])?;
         }
         Decision::Discard => {
             tx.execute(DISCARD, params![found.seq, event, now])?;
@@ -70,6 +78,23 @@ pub(super) fn decide(
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     tx.execute(RECORD, params![found.seq, now, trace])?;
     Ok(Effect::Done)
+}
+
+/// Puts a dead letter under another version of its flow, with the keys that the version gives it.
+fn set_version(
+    tx: &Transaction<'_, '_>,
+    found: &MessageRow,
+    id: &MessageId,
+    version: &RetryVersion,
+) -> rusqlite::Result<()> {
+    tx.execute(
+        SET_VERSION,
+        params![found.seq, version.flow_version, version.ordering_key],
+    )?;
+    match &version.dedupe {
+        Some(dedupe) => insert_key(tx, &found.flow_id, dedupe, id, tx.now),
+        None => Ok(()),
+    }
 }
 
 fn find(
@@ -90,6 +115,7 @@ fn find(
             status,
             attempts: row.get(2)?,
             ordered: row.get(3)?,
+            flow_id: FlowId::new(row.get::<_, String>(4)?),
         })
     });
     found.optional()

@@ -14,8 +14,8 @@ use crate::contract::{Harness, Subject, message, ordered, settlement, tenant};
 use crate::postgres::{PostgresLog, sequence};
 use crate::prelude::*;
 use crate::{
-    AppendOutcome, Claim, Dedupe, EventQuery, NewMessage, Outcome, Placement, RenewalOutcome, Room,
-    SettleOutcome, Share,
+    AppendOutcome, Claim, Dedupe, EventQuery, NewMessage, Outcome, Placement, RenewalOutcome,
+    RepeatPolicy, Room, SettleOutcome, Share,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -32,10 +32,12 @@ async fn knows_the_repeats_that_come_to_several_nodes_at_once() {
                 Dedupe {
                     key: format!("key {number}"),
                     ttl: HOUR,
+                    policy: RepeatPolicy::Refuse,
                 },
                 Dedupe {
                     key: format!("delivery {number}"),
                     ttl: HOUR,
+                    policy: RepeatPolicy::Refuse,
                 },
             ];
             let sent = NewMessage {
@@ -328,6 +330,7 @@ async fn keeps_keys_with_characters_that_the_database_cannot_hold() {
     let dedupe = vec![Dedupe {
         key: "c\0".to_owned(),
         ttl: HOUR,
+        policy: RepeatPolicy::Refuse,
     }];
     let first = NewMessage {
         ordering_key: key(),
