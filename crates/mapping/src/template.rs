@@ -104,6 +104,14 @@ impl Template {
         }
     }
 
+    /// Returns the parts of the text that stand outside of expressions.
+    pub fn literals(&self) -> impl Iterator<Item = &str> {
+        self.0.parts.iter().filter_map(|part| match part {
+            Part::Literal(text) => Some(text.as_str()),
+            Part::Expression(_) => None,
+        })
+    }
+
     /// Returns the text that it gives for every message.
     pub fn constant_text(&self) -> Option<String> {
         self.0

@@ -148,6 +148,13 @@ fn path_segments(endpoint: &str) -> impl Iterator<Item = String> {
         .into_iter()
 }
 
+/// Returns a character as it stands in a URL.
+fn percent_encoded(c: char) -> String {
+    let mut buffer = [0; 4];
+    let bytes = c.encode_utf8(&mut buffer).bytes();
+    bytes.map(|byte| format!("%{byte:02X}")).collect()
+}
+
 fn endpoint(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<Template> {
     const EXPECTED: &str = "a path under the connector's base URL, such as /orders";
     let template = checker.url_template(cursor, &format!("a text, {EXPECTED}"), place)?;
@@ -156,11 +163,26 @@ fn endpoint(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<Temp
         text.get(..scheme.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
     });
-    let literal = template.is_literal().unwrap_or_default();
-    let has_stray =
-        literal.contains(|c: char| c.is_control() || c.is_whitespace() || matches!(c, '#' | '\\'));
-    if has_scheme || has_stray {
+    let is_stray = |c: &char| c.is_control() || c.is_whitespace() || matches!(c, '#' | '\\');
+    // Builds before took these beside an expression.
+    let is_taken = checker.stored && template.is_literal().is_none();
+    let stray = template
+        .literals()
+        .flat_map(str::chars)
+        .find(is_stray)
+        .filter(|_| !is_taken);
+    if has_scheme {
         checker.type_error(cursor, EXPECTED);
+    } else if let Some(stray) = stray {
+        checker.error(
+            cursor,
+            format!(
+                "found the character {stray:?} in {}, which an endpoint cannot have: write {} for \
+                 it",
+                quoted(text),
+                percent_encoded(stray)
+            ),
+        );
     } else if path_segments(text).any(|segment| is_dot_segment(&segment)) {
         checker.error(
             cursor,

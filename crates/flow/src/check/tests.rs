@@ -1,6 +1,7 @@
 //! Definitions that are right, and everything that can be wrong with one.
 
 mod source;
+mod target;
 
 use proptest::prelude::*;
 
@@ -289,38 +290,6 @@ fn texts_that_say_nothing_may_be_empty() {
         [""; 0]
     );
     assert_eq!(faults(&format!("flow: ''\n{source}{target}")).len(), 1);
-}
-
-#[test]
-fn an_endpoint_has_no_segment_of_dots() {
-    let endpoint = |endpoint: &str| {
-        let target = format!("target: {{connector: erp, endpoint: \"{endpoint}\"}}");
-        faults(&format!("flow: f\nsource: {{trigger: manual}}\n{target}\n"))
-    };
-    for good in [
-        "/a.b/..c/...",
-        "/a?x=/../y",
-        "/{{ source.a }}/b",
-        "/.{{ source.a }}",
-        "/v1.{{ source.a }}/.x",
-    ] {
-        assert_eq!(endpoint(good), [""; 0], "{good}");
-    }
-    for bad in [
-        "/a/../b",
-        "..",
-        "/./a",
-        "/%2e%2E/a",
-        "/{{ source.a }}/../b",
-        "/{{ source['}}'] }}/..",
-    ] {
-        assert!(
-            endpoint(bad)
-                .iter()
-                .any(|fault| fault.contains("a segment of dots alone")),
-            "{bad}"
-        );
-    }
 }
 
 #[test]

@@ -1,0 +1,69 @@
+//! What the target of a definition may be, and the mapping that goes to it.
+
+use super::faults;
+
+#[test]
+fn an_endpoint_has_no_segment_of_dots() {
+    let endpoint = |endpoint: &str| {
+        let target = format!("target: {{connector: erp, endpoint: \"{endpoint}\"}}");
+        faults(&format!("flow: f\nsource: {{trigger: manual}}\n{target}\n"))
+    };
+    for good in [
+        "/a.b/..c/...",
+        "/a?x=/../y",
+        "/{{ source.a }}/b",
+        "/.{{ source.a }}",
+        "/v1.{{ source.a }}/.x",
+    ] {
+        assert_eq!(endpoint(good), [""; 0], "{good}");
+    }
+    for bad in [
+        "/a/../b",
+        "..",
+        "/./a",
+        "/%2e%2E/a",
+        "/{{ source.a }}/../b",
+        "/{{ source['}}'] }}/..",
+    ] {
+        assert!(
+            endpoint(bad)
+                .iter()
+                .any(|fault| fault.contains("a segment of dots alone")),
+            "{bad}"
+        );
+    }
+}
+
+#[test]
+fn literal_parts_of_an_endpoint_are_judged_alike_with_and_without_expressions() {
+    let endpoint = |endpoint: &str| {
+        let target = format!("target: {{connector: erp, endpoint: \"{endpoint}\"}}");
+        faults(&format!("flow: f\nsource: {{trigger: manual}}\n{target}\n"))
+    };
+    for (bad, found, written) in [
+        ("/a#b", "'#'", "%23"),
+        ("/a#{{ source.x }}", "'#'", "%23"),
+        ("/{{ source.x }}#b", "'#'", "%23"),
+        ("/a b", "' '", "%20"),
+        ("/a b/{{ source.x }}", "' '", "%20"),
+        ("/a?b={{ source.x }} c", "' '", "%20"),
+        ("/a\\\\{{ source.x }}", "'\\\\'", "%5C"),
+        ("/a\u{a0}b", "'\\u{a0}'", "%C2%A0"),
+    ] {
+        let faults = endpoint(bad);
+        assert_eq!(faults.len(), 1, "{bad}: {faults:?}");
+        let found = format!("found the character {found}");
+        assert!(faults[0].contains(&found), "{faults:?}");
+        let written = format!("write {written} for it");
+        assert!(faults[0].contains(&written), "{faults:?}");
+    }
+    let stored = "flow: f\nsource: {trigger: manual}\ntarget: {connector: erp, endpoint: \"/a \
+                  b/{{ source.x }}\"}\n";
+    assert!(crate::parse_stored(stored).is_ok());
+    for good in [
+        "/a%23{{ source.x }}",
+        "/{{ source.x }}/{{ source.y | default(' #') }}",
+    ] {
+        assert_eq!(endpoint(good), [""; 0], "{good}");
+    }
+}
