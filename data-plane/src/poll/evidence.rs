@@ -72,7 +72,10 @@ impl FirstPage<'_> {
     /// Returns the fault of the poll's pagination; nothing where this may be the last page.
     pub fn fault(&self, poll: &Poll) -> Option<String> {
         let Some(pagination) = &poll.pagination else {
-            let reason = self.named_next(&self.scalars(&poll.records_path))?;
+            let scalars = self.scalars(&poll.records_path);
+            let reason = self
+                .named_next(&scalars)
+                .or_else(|| self.larger_total(&scalars))?;
             return self.stopped("source.poll has no pagination", &reason);
         };
         match pagination.strategy.as_str() {
@@ -119,6 +122,30 @@ impl FirstPage<'_> {
             *value == "true" && MORE_FLAGS.contains(&bare(last_name(name)).as_str())
         })?;
         Some(format!("and {flag:?} is true"))
+    }
+
+    /// Returns the count of all records where it is larger than their number here, as a clause.
+    /// Nothing where the answer says that no page follows, or the request asks for so many records:
+    /// then the first of them are what is wanted.
+    fn larger_total(&self, scalars: &[(String, &str)]) -> Option<String> {
+        let says_last = |(path, _): &(String, &str)| {
+            names_next(path) || MORE_FLAGS.contains(&bare(last_name(path)).as_str())
+        };
+        if scalars.iter().any(says_last) || self.full_page().is_some() {
+            return None;
+        }
+        let (name, value) = scalars.iter().find(|(name, value)| {
+            let name = bare(last_name(name));
+            name != "count"
+                && TOTAL_NAMES.contains(&name.as_str())
+                && value
+                    .parse::<usize>()
+                    .is_ok_and(|total| total > self.records)
+        })?;
+        let records = self.records;
+        Some(format!(
+            "and {name:?} is {value} where the answer has {records} records"
+        ))
     }
 
     /// Returns the parameter that asks for as many records as there are, as a clause.
@@ -467,6 +494,32 @@ mod tests {
             r#"{"items": [], "paging": {"has_more": true}}"#,
         ] {
             assert!(fault_of("", "", body).is_some(), "{body}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_counts_more_records_than_it_has_is_no_whole_list() {
+        let poll = Poll {
+            records_path: "items".to_owned(),
+            ..Poll::default()
+        };
+        let fault = |query: &str, body: &str| first_page_fault(&poll, query, 10, body);
+        assert_eq!(
+            fault("", r#"{"total": 23, "items": []}"#).unwrap(),
+            "source.poll has no pagination, and \"total\" is 23 where the answer has 10 records: \
+             no further page was asked for"
+        );
+        assert!(fault("limit=50", r#"{"meta": {"total_count": 23}, "items": []}"#).is_some());
+        for (query, body) in [
+            ("", r#"{"total": 10, "items": []}"#),
+            ("", r#"{"total": 23.5, "items": []}"#),
+            ("", r#"{"total": "23", "items": []}"#),
+            ("", r#"{"count": 23, "items": []}"#),
+            ("", r#"{"total": 23, "next": null, "items": []}"#),
+            ("", r#"{"total": 23, "has_more": false, "items": []}"#),
+            ("limit=10", r#"{"total": 23, "items": []}"#),
+        ] {
+            assert_eq!(fault(query, body), None, "{query} {body}");
         }
     }
 

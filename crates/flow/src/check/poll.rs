@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kanat_mapping::Template;
+use kanat_mapping::{Root, Template};
 
 use super::Checker;
 use super::cursor::{Cursor, Members, optional};
@@ -103,6 +103,13 @@ pub(super) fn poll(checker: &mut Checker, cursor: &Cursor, has_connector: bool) 
     if let (Some(Some(pagination)), Some(Some(params))) = (&pagination, &params) {
         compare_page_size(checker, &members, pagination, params);
     }
+    if let (Some(Some(pagination)), Some(url), Some(headers), Some(params)) =
+        (&pagination, &url, &headers, &params)
+    {
+        let sent = headers.iter().flatten().chain(params.iter().flatten());
+        let templates = sent.map(|(_, value)| value).chain([url]);
+        warn_of_unread_pages(checker, &members, pagination, templates);
+    }
     let record_id = optional(members.get("record_id"), |cursor| path(checker, cursor));
     let interval = match members.get("interval") {
         Some(cursor) => checker.duration(&cursor, Duration::from_secs(1), crate::duration::MAX),
@@ -118,6 +125,25 @@ pub(super) fn poll(checker: &mut Checker, cursor: &Cursor, has_connector: bool) 
         record_id: record_id?.unwrap_or_default(),
         timing: PollTiming::Interval(interval?),
     })
+}
+
+/// Warns of a bound on the pages of a cycle where each cycle begins at the first page.
+fn warn_of_unread_pages<'t>(
+    checker: &mut Checker,
+    members: &Members,
+    pagination: &Pagination,
+    mut sent: impl Iterator<Item = &'t Template>,
+) {
+    let reads_state = sent.any(|sent| sent.references().roots.contains(&Root::State));
+    let Some(max_pages) = pagination.max_pages.filter(|_| !reads_state) else {
+        return;
+    };
+    let (at, path) = members.key("pagination");
+    let message = format!(
+        "found max_pages {max_pages} in a poll that does not read `state`: each cycle begins at \
+         the first page, so records on later pages are not read"
+    );
+    checker.warn(at, &path, &message);
 }
 
 /// Warns where a parameter asks for pages of another size than `page_size`, which is not sent.

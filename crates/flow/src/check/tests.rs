@@ -115,6 +115,23 @@ fn warns_of_parts_that_do_not_do_what_they_seem_to_do() {
              endpoint: /x}}\n"
         ))
     };
+    let bounded = |param: &str| {
+        warnings(&format!(
+            "flow: f\nsource:\n  connector: shop\n  trigger: poll\n  poll:\n    url: \
+             https://shop.example/orders\n    params: {{ since: \"{param}\" }}\n    \
+             pagination: {{ strategy: link_header, max_pages: 2 }}\ntarget: {{connector: erp, \
+             endpoint: /x}}\n"
+        ))
+    };
+    assert_eq!(bounded("{{ state.last_success_at }}"), [""; 0]);
+    assert_eq!(
+        bounded("2026-01-01"),
+        [
+            "line 8, column 5, source.poll.pagination: found max_pages 2 in a poll that does not \
+             read `state`: each cycle begins at the first page, so records on later pages are not \
+             read"
+        ]
+    );
     assert_eq!(poll(500), [""; 0]);
     assert_eq!(
         poll(100),
