@@ -360,6 +360,8 @@ fn details_of(
     running: Option<FlowPlan>,
 ) -> Details {
     let plan = running.or_else(|| kanat_flow::compile(definition, names, identity(&flow)).ok());
+    let mut warnings = warnings;
+    warnings.extend(kanat_flow::check_flow_name(definition, &flow.name));
     Details {
         config: kanat_flow::config_json(definition),
         plan: plan.as_ref().map(kanat_flow::plan_json),

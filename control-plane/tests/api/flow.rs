@@ -42,6 +42,28 @@ async fn create(plane: &TestPlane, yaml: &str) -> Flow {
         .into_inner()
 }
 
+#[tokio::test]
+async fn a_name_that_is_not_that_of_the_definition_is_a_warning() {
+    let plane = TestPlane::start().await;
+    surroundings(&plane).await;
+    let flow = create(&plane, ORDERS).await;
+    assert_eq!(flow.warnings, []);
+    let request = UpdateFlowRequest {
+        id: flow.id,
+        name: Some("zz".to_owned()),
+        ..Default::default()
+    };
+    let renamed = plane.flows().update_flow(request).await.unwrap();
+    let warnings = renamed.into_inner().warnings;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert_eq!(&warnings[0].path, "flow");
+    let message = &warnings[0].message;
+    assert!(
+        message.starts_with("found \"orders\", and the flow is named \"zz\""),
+        "{message}"
+    );
+}
+
 /// Makes the resources that `ORDERS` names; returns the ids of the instance and of the table.
 async fn surroundings(plane: &TestPlane) -> (String, String) {
     let instance = plane.http_instance("erp").await;

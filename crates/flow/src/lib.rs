@@ -36,7 +36,7 @@ pub use compile::{Identity, WebhookToken, compile};
 pub use definition::{Definition, config_json};
 pub use diagnostic::{Diagnostic, Severity};
 pub use literal::{literal_secrets, text_without_secrets, without_secrets};
-pub use names::{InstanceRef, Names, check_names};
+pub use names::{InstanceRef, Names, check_flow_name, check_names};
 pub use plan_json::plan_json;
 pub use response::{Response, ResponseTexts};
 pub use webhook_key::webhook_key;

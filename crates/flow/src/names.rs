@@ -5,6 +5,7 @@ use kanat_catalog::{Action, Entry};
 use crate::definition::{Definition, LocatedName, ReferenceKind, Step};
 use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity};
 use crate::duration::quoted;
+use crate::yaml::{Member, Value};
 use crate::{fields, nearest, params};
 
 /// Resources of an environment, by name.
@@ -36,6 +37,29 @@ pub struct InstanceRef {
     pub id: String,
     /// The id of its catalog entry; empty when that is not known.
     pub entry: String,
+}
+
+/// Returns a warning for a definition whose name is not that of its flow.
+pub fn check_flow_name(definition: &Definition, flow: &str) -> Option<Diagnostic> {
+    if definition.name == flow {
+        return None;
+    }
+    let Value::Map(members) = &definition.tree.value else {
+        return None;
+    };
+    let is_name = |member: &&Member| matches!(member.name.as_str(), "flow" | "name");
+    let member = members.iter().find(is_name)?;
+    let message = format!(
+        "found {}, and the flow is named {}: `kanat flow apply` of this definition makes another \
+         flow; write `{}: {flow}` to keep the name",
+        quoted(&definition.name),
+        quoted(flow),
+        member.name,
+    );
+    Some(Diagnostic {
+        severity: Severity::Warning,
+        ..Diagnostic::error(member.value.at, member.name.as_str(), message)
+    })
 }
 
 /// Returns the names in a definition that the environment or a catalog entry lacks, and literal

@@ -24,6 +24,13 @@ async fn a_field_left_out_stays_as_it_is() {
         .await
         .expect(200);
     assert_eq!(&patch["name"], &json!("renamed"));
+    let warning = &patch["warnings"][0];
+    assert_eq!(warning["path"], "flow", "{patch}");
+    let message = warning["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("found \"partial\", and the flow is named \"renamed\""),
+        "{message}"
+    );
     assert_eq!(&patch["description"], &json!("new words"));
     let wrong = app.api.put(&path, &json!({"yamlConfig": "flow: ["})).await;
     wrong.expect_error(400, "INVALID_ARGUMENT");
