@@ -51,7 +51,7 @@ pub(super) static FORMATS: &[Shape] = &[
         parameters: &[Parameter::required(
             "keep",
             Number,
-            "Number of characters at the end that stay",
+            "Number of characters at the end that stay; a text without more is hidden whole",
         )],
         text: "Text with its beginning hidden",
         example: Example::of("source.card | mask(4)")

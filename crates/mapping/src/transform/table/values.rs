@@ -139,7 +139,8 @@ pub(super) static VALUES: &[Shape] = &[
     Shape {
         name: "boolean",
         parameters: &[],
-        text: "Boolean of a boolean, of 0 and 1, or of words such as yes and no",
+        text: "Boolean of a boolean, of a number (false for 0 alone), or of a text: true, yes, on, \
+               y, t, 1; false, no, off, n, f, 0; another text is a mapping error",
         example: Example::of("source.active | boolean")
             .on(r#"{"active":"yes"}"#)
             .gives("true"),
