@@ -125,6 +125,14 @@ fn value(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<(FieldV
             );
             None
         }
+        Value::Null => {
+            checker.type_error(
+                cursor,
+                "an expression such as source.id | required; for null write \"null\" in quotes, or \
+                 leave the field out",
+            );
+            None
+        }
         Value::Text(Text { text, .. }) if text.contains("{{") => {
             let template = checker.template_of(cursor, text, place)?;
             Some((

@@ -67,3 +67,13 @@ fn literal_parts_of_an_endpoint_are_judged_alike_with_and_without_expressions() 
         assert_eq!(endpoint(good), [""; 0], "{good}");
     }
 }
+
+#[test]
+fn a_null_in_a_mapping_says_how_null_is_written() {
+    let faults = faults(
+        "flow: f\nsource: {trigger: manual}\nmapping:\n  x: null\ntarget: {connector: erp, \
+         endpoint: /x}\n",
+    );
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert!(faults[0].contains("write \"null\" in quotes"), "{faults:?}");
+}
