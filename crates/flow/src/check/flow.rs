@@ -55,6 +55,15 @@ pub(super) fn definition(checker: &mut Checker, tree: Node) -> Option<Definition
     let target = optional(members.get("target"), |cursor| {
         target::target(checker, cursor)
     });
+    // An adapter may make another body of what the mapping gives.
+    if let (true, false, Some(cursor), Some(Some(target))) = (
+        members.has("mapping"),
+        members.has("adapter"),
+        members.get("target"),
+        &target,
+    ) {
+        target::warn_of_content_type(checker, &cursor, target);
+    }
     let mapping = optional(members.get("mapping"), |cursor| {
         mapping::mapping(checker, cursor, members.has("target"))
     });

@@ -10,10 +10,11 @@ use super::Checker;
 use super::cursor::{Cursor, optional};
 use super::expression::{Place, Secrets};
 use crate::definition::Target;
+use crate::diagnostic::Position;
 use crate::duration::quoted;
 use crate::fields::InstanceOf;
 use crate::nearest;
-use crate::yaml::{Text, Value};
+use crate::yaml::{Node, Text, Value, member_path};
 
 const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
@@ -72,6 +73,45 @@ pub(super) fn target(checker: &mut Checker, cursor: &Cursor) -> Option<Target> {
         timeout: timeout?,
         success_when: success_when?,
     })
+}
+
+/// Warns of a content type that is not that of JSON, which a mapping makes.
+pub(super) fn warn_of_content_type(checker: &mut Checker, cursor: &Cursor, target: &Target) {
+    let headers = target.headers.iter();
+    let found = headers
+        .filter(|(name, _)| name.eq_ignore_ascii_case("content-type"))
+        .find_map(|(name, value)| Some((name, value.is_literal()?)));
+    let Some((name, value)) = found.filter(|(_, value)| !is_json(value)) else {
+        return;
+    };
+    let path = format!("{}.headers", cursor.path);
+    let message = format!(
+        "found the content type {}, and the mapping makes JSON: leave the header out, or make the \
+         body by an adapter of the type target",
+        quoted(value)
+    );
+    let at = header_position(cursor, name).unwrap_or(cursor.node.at);
+    checker.warn(at, &member_path(&path, name), &message);
+}
+
+fn is_json(content_type: &str) -> bool {
+    let media_type = content_type.split(';').next().unwrap_or_default().trim();
+    let media_type = media_type.to_ascii_lowercase();
+    media_type.ends_with("/json") || media_type.ends_with("+json")
+}
+
+/// Returns the position of a header's value.
+fn header_position(target: &Cursor, name: &str) -> Option<Position> {
+    let headers = member(target.node, "headers")?;
+    member(headers, name).map(|value| value.at)
+}
+
+fn member<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
+    let Value::Map(members) = &node.value else {
+        return None;
+    };
+    let found = members.iter().find(|member| member.name == name)?;
+    Some(&found.value)
 }
 
 /// An HTTP method, in capitals whatever the definition has.

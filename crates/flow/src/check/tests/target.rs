@@ -1,6 +1,7 @@
 //! What the target of a definition may be, and the mapping that goes to it.
 
 use super::faults;
+use crate::parse;
 
 #[test]
 fn an_endpoint_has_no_segment_of_dots() {
@@ -76,4 +77,32 @@ fn a_null_in_a_mapping_says_how_null_is_written() {
     );
     assert_eq!(faults.len(), 1, "{faults:?}");
     assert!(faults[0].contains("write \"null\" in quotes"), "{faults:?}");
+}
+
+#[test]
+fn warns_of_a_content_type_that_is_not_that_of_a_mapping() {
+    let warnings = |content_type: &str, mapping: &str| -> Vec<String> {
+        let yaml = format!(
+            "flow: f\nsource: {{trigger: manual}}\ntarget:\n  connector: erp\n  endpoint: /x\n  \
+             headers: {{ content-Type: \"{content_type}\" }}\n{mapping}"
+        );
+        let warnings = parse(&yaml).unwrap().warnings;
+        warnings.iter().map(ToString::to_string).collect()
+    };
+    let mapping = "mapping: { a: source.a }\n";
+    let found = warnings("text/csv", mapping);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let expected = "target.headers.content-Type: found the content type \"text/csv\", and the \
+                    mapping makes JSON";
+    assert!(found[0].contains(expected), "{found:?}");
+    for json in [
+        "application/json",
+        "Application/JSON; charset=utf-8",
+        "application/vnd.shop+json",
+        "text/json",
+        "{{ source.type }}",
+    ] {
+        assert_eq!(warnings(json, mapping), [""; 0], "{json}");
+    }
+    assert_eq!(warnings("text/csv", ""), [""; 0], "the payload may be CSV");
 }
