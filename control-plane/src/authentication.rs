@@ -254,9 +254,13 @@ async fn environment_of(
 }
 
 fn text_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>> {
-    let Some(value) = headers.get(name) else {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else {
         return Ok(None);
     };
+    if values.next().is_some() {
+        return Err(Error::field(name.as_str(), "is there more than once"));
+    }
     let text = value
         .to_str()
         .map_err(|_| Error::field(name.as_str(), "is not readable text"))?

@@ -70,7 +70,7 @@ impl Idempotency {
 
     /// Returns whether a method changes something.
     fn changes(&self, path: &str) -> bool {
-        self.rules.permission(path) != Permission::Read
+        self.rules.permission(path) != Permission::Read || self.rules.needs_identity(path)
     }
 
     /// Counts a call that may write sealed values. A stream writes none but its kept answer, which

@@ -159,7 +159,10 @@ fn identity(issuer: &Issuer, claims: &Claims) -> Result<Identity> {
         return Err(refused(&jwt::Error::Forged));
     }
     let text = |name: &str| claims.text(name).filter(|text| is_storable(text));
-    let is_verified = issuer.trust_email || claims.is_true("email_verified");
+    let is_verified = match claims.has("email_verified") {
+        true => claims.is_true("email_verified"),
+        false => issuer.trust_email,
+    };
     let email = text(&issuer.email_claim).filter(|email| is_verified && email.contains('@'));
     let role = match &issuer.role_claim {
         None => ClaimedRole::NotAsked,

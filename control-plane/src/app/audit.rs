@@ -228,7 +228,7 @@ fn of(
     }
 }
 
-/// Writes the entry of an act of the service itself.
+/// Writes the entry of an act of the service itself that makes or does something.
 pub async fn by_system(
     db: &mut Db,
     account: &AccountId,
@@ -236,9 +236,22 @@ pub async fn by_system(
     subject: Subject,
     after: Option<Value>,
 ) -> Result<(), StoreError> {
+    changed_by_system(db, account, action, subject, None, after).await
+}
+
+/// Writes the entry of an act of the service itself.
+pub async fn changed_by_system(
+    db: &mut Db,
+    account: &AccountId,
+    action: Action,
+    subject: Subject,
+    before: Option<Value>,
+    after: Option<Value>,
+) -> Result<(), StoreError> {
     let origin = Origin::new(action, Via::System);
     let actor = Principal::system();
     let entry = Entry {
+        before: before.map(|state| state.to_string()),
         after: after.map(|state| state.to_string()),
         ..of(account, actor, &origin, subject, Status::Done)
     };

@@ -53,9 +53,19 @@ pub struct Change<'a> {
 }
 
 impl<'a> Change<'a> {
+    /// Begins a change of an environment.
+    ///
+    /// # Errors
+    /// The environment was deleted.
     pub async fn begin(app: &'a App, environment: &EnvironmentId) -> Result<Self> {
-        let mut tx = app.store.begin().await?;
-        environment::lock(&mut tx, environment).await?;
+        let mut change = Self::of_new(app, environment).await?;
+        lock(&mut change, environment).await?;
+        Ok(change)
+    }
+
+    /// Begins the change that makes an environment.
+    pub async fn of_new(app: &'a App, environment: &EnvironmentId) -> Result<Self> {
+        let tx = app.store.begin().await?;
         Ok(Self {
             app,
             environment: environment.clone(),
@@ -209,6 +219,17 @@ impl DerefMut for Change<'_> {
     fn deref_mut(&mut self) -> &mut Db {
         &mut self.tx
     }
+}
+
+/// Makes other changes of the environment, and its end, wait for the end of this transaction.
+///
+/// # Errors
+/// The environment was deleted.
+pub async fn lock(db: &mut Db, environment: &EnvironmentId) -> Result<()> {
+    if environment::lock(db, environment).await? {
+        return Ok(());
+    }
+    Err(Error::not_found("environment", environment.as_str()))
 }
 
 /// Publishes a resource, and gives the environment's next generation. Nobody is told.

@@ -52,7 +52,7 @@ pub async fn create(call: &Call, fields: Fields) -> Result<ChangeResult<Environm
     let account = call.caller.account_id.clone();
     let mut made = Environment::new(account, String::new(), Timestamp::now());
     set(&call.app, &mut made, fields)?;
-    let mut change = Change::begin(&call.app, &made.id).await?;
+    let mut change = Change::of_new(&call.app, &made.id).await?;
     refuse_hosts_of_others(&mut change, &made).await?;
     environment::insert(&mut change, &made).await?;
     publish(&mut change, &made).await?;
@@ -109,7 +109,7 @@ pub async fn delete(call: &Call, id_or_name: &str) -> Result<()> {
         return Ok(());
     }
     let found = existing(call, &mut tx, id_or_name).await?;
-    environment::lock(&mut tx, &found.id).await?;
+    change::lock(&mut tx, &found.id).await?;
     call.if_match.check(found.revision)?;
     let name = &found.name;
     if found.is_default {

@@ -30,7 +30,7 @@ use kanat_proto::plan::v1::FlowPlan;
 use kanat_store::flow::{self, Filter, Flow};
 use kanat_store::{Db, flow_use, flow_version, published_api, schedule};
 
-use crate::app::{App, Call, Caller, ChangeResult, audit, name, resource};
+use crate::app::{App, Call, Caller, ChangeResult, audit, change, name, resource};
 pub use definition::{seal_all as seal_definitions, text as definition_text};
 pub use deploy::{
     Deploy, Deployment, Deploys, Rollback, deploy, deployed_plan, pause, resume, rollback,
@@ -122,6 +122,7 @@ pub async fn create(call: &Call, new: NewFlow) -> Result<Details> {
     definition::keep(&call.app.sealer, &mut flow, new.yaml_config, &definition);
     webhook::give_token(&call.app, &mut flow);
     let mut tx = call.write().await?;
+    change::lock(&mut tx, &call.caller.environment_id).await?;
     let names = EnvironmentNames::load(&mut tx, &call.caller.environment_id).await?;
     if let Some(made) = call.made::<FlowId>(&mut tx).await? {
         return details(call, &mut tx, made, &names).await;

@@ -175,6 +175,7 @@ pub async fn accept(mut call: Call, token: &str) -> Result<Member> {
             "an invitation is accepted with the token of an identity provider: kanat login --oidc",
         ));
     };
+    refuse_without_role(&person)?;
     let account = call.caller.account_id.clone();
     let now = Timestamp::now();
     let mut tx = call.write().await?;
@@ -214,6 +215,7 @@ pub async fn accept(mut call: Call, token: &str) -> Result<Member> {
     member::update(&mut tx, &mut after).await?;
     call.caller.note_made(&mut tx, &after.id).await?;
     call.caller.credential = Credential::Member(after.id.clone());
+    call.caller.role = Role::parse(&after.role).unwrap_or(Role::Viewer);
     after.title().clone_into(&mut call.caller.name);
     audit::updated(&call, &mut tx, &before, &after).await?;
     tx.commit().await?;
@@ -226,21 +228,15 @@ pub async fn accept(mut call: Call, token: &str) -> Result<Member> {
 /// # Errors
 /// [`Code::PermissionDenied`] when the person is no member, or lacks a role that the issuer gives.
 pub async fn of_identity(app: &App, account: &AccountId, person: &Identity) -> Result<Member> {
-    let denied = |text: &str| Error::new(Code::PermissionDenied, text);
-    if person.role == ClaimedRole::Missing {
-        return Err(denied(
-            "the token has no role of this service: ask its issuer",
-        ));
-    }
+    refuse_without_role(person)?;
     let now = Timestamp::now();
     let found = find(&mut *app.store.read().await?, account, person, now).await?;
     let wants_change = match (&found, person.role) {
         (Some(found), _) => is_outdated(found, person),
         (None, ClaimedRole::Given(_)) => true,
         (None, _) => {
-            return Err(denied(
-                "you are not a member: ask an admin for an invitation",
-            ));
+            let message = "you are not a member: ask an admin for an invitation";
+            return Err(Error::new(Code::PermissionDenied, message));
         }
     };
     if let Some(found) = found.clone().filter(|_| !wants_change) {
@@ -248,7 +244,7 @@ pub async fn of_identity(app: &App, account: &AccountId, person: &Identity) -> R
     }
     let mut tx = app.store.begin().await?;
     account::lock(&mut tx, account).await?;
-    let (verb, after) = match find(&mut tx, account, person, now).await? {
+    let (verb, before, after) = match find(&mut tx, account, person, now).await? {
         Some(before) if is_outdated(&before, person) => {
             let mut after = before.clone();
             join(&mut after, person, now);
@@ -257,14 +253,15 @@ pub async fn of_identity(app: &App, account: &AccountId, person: &Identity) -> R
                 Status::Invited => "accept",
                 Status::Active => "update",
             };
-            (verb, after)
+            (verb, Some(before.state(app)?), after)
         }
         Some(found) => return Ok(found),
-        None => ("create", create(&mut tx, account, person, now).await?),
+        None => ("create", None, create(&mut tx, account, person, now).await?),
     };
     let action = Action::new("member", verb);
     let state = after.state(app)?;
-    audit::by_system(&mut tx, account, action, after.subject(), Some(state)).await?;
+    let subject = after.subject();
+    audit::changed_by_system(&mut tx, account, action, subject, before, Some(state)).await?;
     tx.commit().await?;
     Ok(after)
 }
@@ -290,6 +287,17 @@ async fn refuse_last_owner(db: &mut Db, member: &Member) -> Result<()> {
     ))
 }
 
+/// Errors when the issuer gives roles, and none to this person.
+fn refuse_without_role(person: &Identity) -> Result<()> {
+    match person.role {
+        ClaimedRole::Missing => Err(Error::new(
+            Code::PermissionDenied,
+            "the token has no role of this service: ask its issuer",
+        )),
+        ClaimedRole::NotAsked | ClaimedRole::Given(_) => Ok(()),
+    }
+}
+
 /// Returns the member of a person, else the one whose invitation has the person's address.
 async fn find(
     db: &mut Db,
@@ -305,7 +313,12 @@ async fn find(
         return Ok(None);
     };
     let invited = member::by_email(db, account, &normalized(email)).await?;
-    Ok(invited.filter(|found| found.status() == Status::Invited && is_invited(found, now)))
+    // Where the issuer gives the role, it also makes members who are not invited any more.
+    let is_let_in = |found: &Member| match person.role {
+        ClaimedRole::Given(_) => true,
+        ClaimedRole::NotAsked | ClaimedRole::Missing => is_invited(found, now),
+    };
+    Ok(invited.filter(|found| found.status() == Status::Invited && is_let_in(found)))
 }
 
 /// Makes the member of a person whose role comes from the issuer.
@@ -411,14 +424,27 @@ fn mail_text(base: &str, url: &str, role: &str) -> String {
 fn check_email(email: &str) -> Result<String> {
     let email = email.trim();
     let is_address = email.split_once('@').is_some_and(|(name, domain)| {
-        !name.is_empty() && !domain.is_empty() && !domain.contains('@')
+        let mut labels = domain.split('.');
+        !name.is_empty() && labels.all(|label| !label.is_empty() && !label.contains('@'))
     });
-    let has_blank = email.chars().any(|c| c.is_whitespace() || c.is_control());
-    if !is_address || has_blank || email.len() > MAX_EMAIL_BYTES {
+    let is_readable = email.chars().all(is_of_address);
+    if !is_address || !is_readable || email.len() > MAX_EMAIL_BYTES {
         let message = format!("{email:?} is no e-mail address of at most {MAX_EMAIL_BYTES} bytes");
         return Err(Error::field("email", message));
     }
     Ok(email.to_owned())
+}
+
+/// Returns whether an address may have a character: none that separates addresses, quotes them, or
+/// does not show.
+fn is_of_address(c: char) -> bool {
+    let is_invisible = matches!(
+        c,
+        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+    );
+    let is_special = "<>()[],;:\\\"".contains(c);
+    !is_invisible && !is_special && !c.is_whitespace() && !c.is_control()
 }
 
 /// Returns the role, if the caller may grant it.

@@ -12,7 +12,7 @@ pub use jsonwebtoken::Algorithm;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Header, Validation, decode, decode_header};
 use kanat_model::Timestamp;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 pub use key_set::{KeySet, KeySetError, PublicKey};
@@ -67,6 +67,7 @@ pub struct Claims {
     pub client_id: Option<String>,
     /// Seconds since 1970, as is `nbf`.
     exp: f64,
+    #[serde(default, deserialize_with = "number")]
     nbf: Option<f64>,
     scope: Option<Scopes>,
     scp: Option<Scopes>,
@@ -80,6 +81,20 @@ pub struct Claims {
 enum Scopes {
     Text(String),
     List(Vec<String>),
+}
+
+impl Scopes {
+    fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::List(_) => None,
+        }
+    }
+}
+
+/// Reads a number that may be left out, and is not null.
+fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    f64::deserialize(deserializer).map(Some)
 }
 
 /// Reason why a token is refused.
@@ -118,14 +133,14 @@ impl<'t> UnverifiedToken<'t> {
             return Err(Error::TooLong);
         }
         let header = decode_header(token).map_err(|_| Error::Unsupported)?;
-        if !policy.algorithms.contains(&header.alg) || header.crit.is_some() {
+        if !policy.algorithms.contains(&header.alg) {
             return Err(Error::Unsupported);
         }
         if policy.key_id == KeyId::Required && header.kid.is_none() {
             return Err(Error::NoKeyId);
         }
         let mut parts = token.splitn(3, |byte| *byte == b'.');
-        if !parts.by_ref().take(2).all(is_unambiguous) {
+        if has_extensions(token) || !parts.by_ref().take(2).all(is_unambiguous) {
             return Err(Error::Unsupported);
         }
         Ok(Self {
@@ -212,8 +227,18 @@ impl Claims {
         match name {
             "sub" => Some(&self.sub),
             "iss" => Some(&self.iss),
+            "azp" => self.azp.as_deref(),
+            "client_id" => self.client_id.as_deref(),
+            "scope" => self.scope.as_ref()?.text(),
+            "scp" => self.scp.as_ref()?.text(),
             name => self.others.get(name)?.as_str(),
         }
+    }
+
+    /// Returns whether there is a claim of this name that is not null, beside those that every
+    /// token has.
+    pub fn has(&self, name: &str) -> bool {
+        self.others.get(name).is_some_and(|claim| !claim.is_null())
     }
 
     /// Returns whether the claim of this name is `true`; the text `"true"` is not.
@@ -235,6 +260,14 @@ impl Claims {
         }
         Ok(())
     }
+}
+
+/// Returns whether the header has `crit` in any form. The library takes null for none.
+fn has_extensions(token: &[u8]) -> bool {
+    let header = token.split(|byte| *byte == b'.').next().unwrap_or_default();
+    let json = URL_SAFE_NO_PAD.decode(header).unwrap_or_default();
+    let header = serde_json::from_slice::<Map<String, Value>>(&json);
+    header.is_ok_and(|header| header.contains_key("crit"))
 }
 
 /// Returns whether a part of a token is JSON whose objects name no member twice: of two members of

@@ -91,9 +91,10 @@ statements! {
     fn variables(environment: &EnvironmentId) -> Option<BTreeMap<String, String>> =
         "SELECT variables FROM environment WHERE id = $1";
 
-    /// Makes other changes of the environment wait for the end of this transaction.
-    fn lock(environment: &EnvironmentId) =
-        "UPDATE environment SET generation = generation WHERE id = $1";
+    /// Makes other changes of the environment, and its end, wait for the end of this transaction.
+    /// Returns whether there is the environment.
+    fn lock(environment: &EnvironmentId) -> bool =
+        "UPDATE environment SET generation = generation WHERE id = $1 AND deleted_at IS NULL";
 
     /// Numbers of what belongs to the environment or names it, by kind.
     fn contents(environment: &EnvironmentId) -> Vec<(String, u64)> =

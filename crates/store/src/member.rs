@@ -65,9 +65,19 @@ impl Member {
     }
 }
 
-/// Returns an address as it is compared: without regard to case.
+/// Returns an address as it is compared: without regard to case. A letter that is no other letter's
+/// upper case stays as it is, so that no two addresses look alike to this alone: the Kelvin sign,
+/// whose lower case is `k`, is not the upper case of `k`.
 pub fn normalized(email: &str) -> String {
-    email.to_lowercase()
+    email.chars().map(lower_case).collect()
+}
+
+fn lower_case(letter: char) -> char {
+    let mut lower = letter.to_lowercase();
+    match (lower.next(), lower.next()) {
+        (Some(lower), None) if lower.to_uppercase().eq([letter]) => lower,
+        _ => letter,
+    }
 }
 
 /// Errors when the account has a member of that address.
@@ -132,4 +142,30 @@ pub async fn update(db: &mut Db, member: &mut Member) -> Result<()> {
     Error::check_changed(done, "member", &member.id)?;
     member.revision += 1;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_differ_in_case_are_one_and_those_that_look_alike_are_not() {
+        assert_eq!(normalized("Ada@EXAMPLE.com"), "ada@example.com");
+        assert_eq!(normalized("ÄDA@Example.com"), normalized("äda@example.com"));
+        for other in [
+            "\u{212a}ate@example.com",
+            "kate@example.com.",
+            "kate+a@example.com",
+        ] {
+            assert_ne!(normalized(other), "kate@example.com", "{other}");
+        }
+        assert_ne!(
+            normalized("\u{212b}sa@a.example"),
+            normalized("åsa@a.example")
+        );
+        assert_ne!(
+            normalized("\u{130}da@a.example"),
+            normalized("ida@a.example")
+        );
+    }
 }

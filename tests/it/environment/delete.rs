@@ -1,8 +1,8 @@
 //! `DELETE /environments/{id}`.
 
-use kanat_tests::TestApp;
 use kanat_tests::rest::text;
 use kanat_tests::split::Split;
+use kanat_tests::{Rest, TestApp};
 use serde_json::json;
 
 const PATH: &str = "/api/v1/environments";
@@ -30,6 +30,36 @@ async fn an_empty_environment_is_deleted_and_its_name_is_free_again() {
     assert_eq!(all["pagination"]["total"], 3);
     let again = app.api.post(PATH, &body).await.expect(201);
     assert_ne!(again["id"], made["id"]);
+}
+
+/// Makes a flow in an environment while the environment is deleted; one of the two succeeds.
+async fn one_of_two_succeeds(maker: &Rest, remover: &Rest, round: usize) {
+    let name = format!("short-{round}");
+    let made = remover.post(PATH, &json!({"name": name})).await.expect(201);
+    let path = format!("{PATH}/{}", text(&made["id"]));
+    let inside = maker.with_header("x-environment", &name);
+    let flow = json!({"name": "late", "yamlConfig": crate::webhook::passthrough("late")});
+    let (kept, removed) = tokio::join!(inside.post("/api/v1/flows", &flow), remover.delete(&path));
+    let outcome = [kept.status, removed.status];
+    assert!(
+        [[201, 400], [404, 204]].contains(&outcome),
+        "{outcome:?} {}",
+        kept.text
+    );
+}
+
+#[tokio::test]
+async fn nothing_is_made_in_an_environment_that_ends() {
+    let app = TestApp::start().await;
+    for round in 0..10 {
+        one_of_two_succeeds(&app.api, &app.api, round).await;
+    }
+    let split = Split::new();
+    let one = split.control_plane("one").await;
+    let other = split.control_plane("other").await;
+    for round in 0..10 {
+        one_of_two_succeeds(&one.api, &other.api, round).await;
+    }
 }
 
 #[tokio::test]

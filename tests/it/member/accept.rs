@@ -27,6 +27,8 @@ async fn a_person_accepts_once(organization: &Organization) {
     assert!(member["joinedAt"].is_string());
     let used = api.post(ACCEPT, &token).await;
     used.expect_error(400, "INVALID_ARGUMENT");
+    let repeated = api.with_header("idempotency-key", &"k".repeat(300));
+    repeated.post(ACCEPT, &token).await.expect(400);
     let me = api.get("/api/v1/me").await.expect(200);
     assert_eq!(me["type"], "user");
     assert_eq!(me["id"], member["id"]);
@@ -44,6 +46,20 @@ async fn a_person_accepts_once(organization: &Organization) {
     assert_eq!(entry["actor"]["type"], "user");
     assert_eq!(entry["actor"]["id"], member["id"]);
     assert_eq!(entry["actor"]["email"], "ada@example.com");
+}
+
+#[tokio::test]
+async fn a_repeated_acceptance_has_the_first_answer() {
+    let organization = Organization::on_sqlite().await;
+    let ada = Person::new("Ada", "ada@example.com");
+    let invited = organization.invites(&ada.email, "editor").await;
+    let token = json!({"token": token_of(&invited)});
+    let api = organization.as_person(&ada);
+    let api = api.with_header("idempotency-key", "accept-1");
+    let first = api.post(ACCEPT, &token).await.expect(200);
+    let again = api.post(ACCEPT, &token).await;
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!(again.expect(200), first);
 }
 
 async fn an_invitation_is_for_the_verified_address(organization: &Organization) {

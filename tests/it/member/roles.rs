@@ -39,6 +39,8 @@ async fn the_claim_gives_the_role_of_each_call_and_makes_members() {
     let actions = log["data"].as_array().unwrap().iter().rev();
     let actions: Vec<_> = actions.map(|entry| entry["action"].clone()).collect();
     assert_eq!(actions, ["member.create", "member.update"]);
+    assert_eq!(log["data"][0]["before"]["role"], "editor");
+    assert_eq!(log["data"][0]["after"]["role"], "viewer");
 }
 
 #[tokio::test]
@@ -49,11 +51,10 @@ async fn addresses_of_a_trusted_provider_need_no_word_on_their_verification() {
         ..Person::new("Ada", "ada@example.com")
     };
     organization.invites(&ada.email, "viewer").await;
-    organization
-        .as_person(&ada)
-        .get("/api/v1/me")
-        .await
-        .expect(200);
+    let denied = organization.as_person(&ada).get("/api/v1/me").await;
+    denied.expect_error(403, "PERMISSION_DENIED");
+    let silent = organization.with_claims(&ada, &json!({"email_verified": null}));
+    silent.get("/api/v1/me").await.expect(200);
 }
 
 #[tokio::test]

@@ -161,6 +161,8 @@ async fn a_forged_token_is_401_and_no_address_in_it_is_called() {
             "not yet valid",
             signed(&good, &but("nbf", json!(now() + 3600))),
         ),
+        ("nbf of null", signed(&good, &but("nbf", Value::Null))),
+        ("crit of null", signed(&with("crit", Value::Null), &claims)),
         ("nbf of a text", signed(&good, &but("nbf", json!("soon")))),
         (
             "claim twice",

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use super::{Audited, Subject};
 use crate::app::App;
+use crate::app::member::inviter;
 
 /// Implements [`Audited`] for a row with an id and a name in an environment.
 macro_rules! audited {
@@ -125,9 +126,11 @@ impl Audited for Member {
     }
 
     fn state(&self, _: &App) -> Result<Value> {
+        let invited_by = inviter(self)
+            .map(|(kind, id, name)| json!({ "type": kind.as_str(), "id": id, "name": name }));
         Ok(json!({
             "id": self.id, "email": self.email, "name": self.name, "role": self.role,
-            "status": self.status().as_str(), "issuer": self.issuer, "subject": self.subject,
+            "status": self.status().as_str(), "invitedBy": invited_by,
             "invitedAt": self.invited_at.map(text), "joinedAt": self.joined_at.map(text),
         }))
     }

@@ -106,6 +106,39 @@ async fn roles_of_an_issuer_hold_from_the_next_call_on() {
 }
 
 #[tokio::test]
+async fn who_has_no_role_of_the_issuer_accepts_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = testing::in_folder(folder.path()).await;
+    let owner = testing::call(&app, Role::Owner).await;
+    let (member, token) = invited(&owner, "ada@example.com", "owner").await;
+    let ada = person("ada", Some("ada@example.com"), ClaimedRole::Missing);
+    let refused = accepted(&app, ada, &token).await.unwrap_err();
+    assert_eq!(refused.code, Code::PermissionDenied);
+    let stays = owner.get(&member.id).await.unwrap();
+    assert_eq!(stays.status(), Status::Invited);
+}
+
+#[tokio::test]
+async fn an_invitation_that_has_ended_keeps_nobody_out_to_whom_the_issuer_gives_a_role() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = testing::in_folder(folder.path()).await;
+    let owner = testing::call(&app, Role::Owner).await;
+    let account = &owner.caller.account_id;
+    let (mut member, _) = invited(&owner, "ada@example.com", "owner").await;
+    member.invite_expires_at = Some(Timestamp::from_millis(1));
+    let mut tx = app.store.begin().await.unwrap();
+    member::update(&mut tx, &mut member).await.unwrap();
+    tx.commit().await.unwrap();
+    let uninvited = person("ada", Some("ada@example.com"), ClaimedRole::NotAsked);
+    assert!(of_identity(&app, account, &uninvited).await.is_err());
+    let editor = ClaimedRole::Given(Role::Editor);
+    let ada = person("ada", Some("ada@example.com"), editor);
+    let joined = of_identity(&app, account, &ada).await.unwrap();
+    assert_eq!(joined.id, member.id);
+    assert_eq!(joined.role, "editor");
+}
+
+#[tokio::test]
 async fn the_last_owner_stays_and_then_the_last_owner_key_may_go() {
     let folder = tempfile::tempdir().unwrap();
     let app = testing::in_folder(folder.path()).await;
@@ -161,7 +194,21 @@ async fn nobody_grants_more_than_they_have() {
 fn addresses_are_checked() {
     assert_eq!(check_email(" a@b ").unwrap(), "a@b");
     let long = format!("{}@b", "a".repeat(253));
-    for wrong in ["", "a", "@b", "a@", "a@b@c", "a b@c", "a@\nb", &long] {
+    for wrong in [
+        "",
+        "a",
+        "@b",
+        "a@",
+        "a@b@c",
+        "a b@c",
+        "a@\nb",
+        "<a>@b.example",
+        "a@b..example",
+        "a@.example",
+        "a\u{200b}@b.example",
+        "\u{202e}a@b.example",
+        &long,
+    ] {
         assert_eq!(check_email(wrong).unwrap_err().details[0].field, "email");
     }
 }

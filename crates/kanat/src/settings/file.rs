@@ -153,6 +153,11 @@ impl Reader<'_> {
         if self.settings.contains_key(&setting) {
             return self.fault(at, &format!("{setting}: is given twice"));
         }
+        if let DeValue::Array(items) = found
+            && !self.are_tables_right(&setting, items)
+        {
+            return;
+        }
         let at_start = Spanned::new(0..0, found.clone());
         let value = toml::Value::deserialize(ValueDeserializer::from(at_start));
         let alone = match value {
@@ -170,6 +175,32 @@ impl Reader<'_> {
                 &format!("{setting}: {}", type_fault(&problem, found, source)),
             ),
         }
+    }
+
+    /// Checks each key of the tables of a list by itself, so that a fault has its line and its
+    /// name. Items that are no tables are not looked at.
+    fn are_tables_right(&mut self, setting: &str, items: &[Spanned<DeValue<'_>>]) -> bool {
+        let faults = self.problems.texts.len();
+        for item in items {
+            let DeValue::Table(table) = item.get_ref() else {
+                continue;
+            };
+            for (name, value) in table {
+                let key = name.get_ref().to_string();
+                let at_start = Spanned::new(0..0, value.get_ref().clone());
+                let read = toml::Value::deserialize(ValueDeserializer::from(at_start));
+                let Ok(read) = read else { continue };
+                let alone = toml::Value::Table(Table::from_iter([(key.clone(), read)]));
+                let alone = Table::from_iter([(setting.to_owned(), vec![alone].into())]);
+                if let Err(problem) = (self.check_types)(alone) {
+                    let source = &self.text[value.span()];
+                    let problem = type_fault(&problem, value.get_ref(), source);
+                    let at = name.span().start;
+                    self.fault(at, &format!("{setting}: {key}: {problem}"));
+                }
+            }
+        }
+        self.problems.texts.len() == faults
     }
 
     fn fault(&mut self, at: usize, problem: &str) {
@@ -329,7 +360,7 @@ mod tests {
         let found =
             faults("[[nodes]]\ntoken = \"0123456789abcdef\"\nenvironments = [\"staging\"]\n");
         assert!(
-            found.len() == 1 && found[0].starts_with("kanat.toml:1: nodes: "),
+            found.len() == 1 && found[0].starts_with("kanat.toml:2: nodes: token: "),
             "{found:?}"
         );
         assert!(!found[0].contains("0123456789abcdef"), "{found:?}");

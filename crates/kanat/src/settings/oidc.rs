@@ -121,7 +121,12 @@ impl Entry {
             return Err("issuer is missing: the address of the identity provider".to_owned());
         }
         value::url(&self.issuer).map_err(|problem| format!("issuer: {problem}"))?;
-        if self.audience.is_empty() {
+        if self.issuer.contains('@') {
+            return Err(
+                "issuer: an address of a provider has neither user nor password".to_owned(),
+            );
+        }
+        if self.audience.trim().is_empty() {
             return Err(
                 "audience is missing: the `aud` of tokens that are for this service; without it, \
                  tokens for other services would be good here"
@@ -132,7 +137,7 @@ impl Entry {
             value::url(url).map_err(|problem| format!("jwks_url: {problem}"))?;
         }
         let named = |name: &str, claim: &Option<String>| match claim.as_deref() {
-            Some("") => Err(format!("{name} is empty")),
+            Some(claim) if claim.trim().is_empty() => Err(format!("{name} is empty")),
             _ => Ok(claim.clone()),
         };
         let texts = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
@@ -147,8 +152,18 @@ impl Entry {
             role_claim: named("role_claim", &self.role_claim)?,
             trust_email: self.trust_email.unwrap_or(false),
             client_id: named("client_id", &self.client_id)?,
-            scopes: self.scopes.clone().unwrap_or_else(usual_scopes),
+            scopes: self.scopes()?.unwrap_or_else(usual_scopes),
         })
+    }
+
+    fn scopes(&self) -> Result<Option<Vec<String>>, String> {
+        let is_scope = |scope: &String| !scope.is_empty() && !scope.contains(char::is_whitespace);
+        match self.scopes.iter().flatten().find(|scope| !is_scope(scope)) {
+            Some(wrong) => Err(format!(
+                "scopes: {wrong:?} is no scope: each stands by itself"
+            )),
+            None => Ok(self.scopes.clone()),
+        }
     }
 
     fn algorithms(&self) -> Result<Vec<Algorithm>, String> {
@@ -238,7 +253,20 @@ mod tests {
                 "\"HS256\" is not RS256",
             ),
             (format!("{good}algorithms = []\n"), "algorithms is empty"),
-            (format!("{good}role_claim = \"\"\n"), "role_claim is empty"),
+            (format!("{good}role_claim = \" \"\n"), "role_claim is empty"),
+            (format!("{good}scopes = [\"a b\"]\n"), "scopes: \"a b\""),
+            (
+                format!("{good}[[oidc]]\nissuer = 5\n"),
+                "kanat.toml:5: oidc: issuer: expected a text in quotes, found integer",
+            ),
+            (
+                format!("{good}trust_email = \"yes\"\n"),
+                "kanat.toml:4: oidc: trust_email: expected true or false, found string",
+            ),
+            (
+                "issuer = \"https://u:p@a.example\"\naudience = \"kanat\"\n".to_owned(),
+                "neither user nor password",
+            ),
             (format!("{good}roles_claim = \"r\"\n"), "roles_claim"),
             (format!("{good}[[oidc]]\n{good}"), "is there already"),
         ] {
