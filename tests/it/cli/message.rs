@@ -64,8 +64,26 @@ async fn a_dead_letter_is_found_shown_retried_and_replayed() {
             .fails(1)
             .ends_with("retry of 2 of 2 messages was refused\n")
     );
-    cli.run(&["message", "replay", &id]).await.expect();
+    // An id that is repeated counts once.
+    let replay = ["message", "replay", id.as_str(), id.as_str()];
+    let replayed = cli.run(&replay).await.expect();
+    assert_eq!(replayed.lines().count(), 1, "{replayed}");
     target.arrivals(3).await;
+    for verb in ["retry", "replay"] {
+        let of_flow = ["message", verb, "--flow", "letters", "--yes", "msg_unknown"];
+        let of_flow = of_flow
+            .iter()
+            .filter(|text| verb == "replay" || **text != "--yes");
+        let arguments: Vec<_> = of_flow.copied().collect();
+        let refused = cli.run(&arguments).await.fails(1);
+        assert!(refused.contains("\"msg_unknown\""), "{refused}");
+    }
+    let retry = ["message", "retry", "--flow", "letters", id.as_str()];
+    let refused = cli.run(&retry).await.fails(1);
+    assert!(
+        refused.contains("passed over 1 of 1 messages: "),
+        "{refused}"
+    );
 }
 
 #[tokio::test]

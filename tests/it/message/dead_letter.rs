@@ -198,6 +198,26 @@ async fn retries_in_bulk_take_the_dead_letters_that_the_filter_finds() {
     assert_eq!(named["count"], 1);
     assert_eq!(named["messageIds"], json!([ids[0]]));
     app.api.message_becomes(&ids[0], "delivered").await;
+
+    // Ids that no message of the flow has are named, and nothing is done.
+    let yaml = FLOW.replacen("flow: ", "flow: other_", 1);
+    let (other, _) = app.api.deployed(&yaml).await;
+    for verb in ["retry", "replay"] {
+        let path = format!("/api/v1/messages/{verb}");
+        let wrong = json!({"flowId": flow, "ids": [ids[1], "msg_nope", "msg_nope"]});
+        let wrong = app.api.post(&path, &wrong).await;
+        let error = wrong.expect_error(400, "INVALID_ARGUMENT");
+        assert_eq!(error[0]["field"], "ids");
+        let message = error[0]["message"].as_str().unwrap();
+        assert_eq!(message, r#"no message of this flow has the id "msg_nope""#);
+        let elsewhere = app
+            .api
+            .post(&path, &json!({"flowId": other, "ids": [ids[1]]}))
+            .await;
+        let error = elsewhere.expect_error(400, "INVALID_ARGUMENT");
+        assert_eq!(error[0]["field"], "ids");
+    }
+    assert_eq!(app.api.message(&ids[1]).await["status"], "dead_letter");
     let rest = retry(json!({ "flowId": flow })).await.expect(202);
     assert_eq!(rest["count"], 2);
     assert_eq!(rest["messageIds"], json!(ids[1..]));

@@ -1,6 +1,6 @@
 //! Decisions about many messages at once: those that a filter finds.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use futures::stream::{self, Stream, StreamExt};
@@ -22,6 +22,9 @@ const MAX_MESSAGES: u64 = 10_000;
 /// Ids that the audit log tells of one call.
 const MAX_LISTED_IDS: usize = 100;
 
+/// Unknown ids that an error names.
+const MAX_NAMED_IDS: usize = 10;
+
 /// Calls to the log that wait for its group commit at one time.
 const AT_ONCE: usize = 64;
 
@@ -40,6 +43,7 @@ pub async fn retry_all(call: &Call, query: Query) -> Result<Vec<MessageId>> {
         }
     }
     super::check_flow(call, &filter.flow_id).await?;
+    check_ids(&call.app, &filter).await?;
     let found = find(&call.app, &filter).await?;
     if found.is_empty() {
         begun_with(call, &filter, &found).await?;
@@ -119,6 +123,7 @@ fn is_passed_over(error: &Error) -> bool {
 pub async fn replay_all(call: &Call, query: Query) -> Result<Vec<MessageId>> {
     let filter = query.check(call.caller.tenant())?;
     let paused = super::check_flow(call, &filter.flow_id).await?;
+    check_ids(&call.app, &filter).await?;
     let Some(mut filter) = paused.apply(filter.clone()) else {
         begun_with(call, &filter, &[]).await?;
         return Ok(Vec::new());
@@ -155,6 +160,36 @@ pub async fn replay_all(call: &Call, query: Query) -> Result<Vec<MessageId>> {
         Ok(append(&call.app, message).await?.message_id)
     });
     taken_up(replays.buffered(AT_ONCE)).await
+}
+
+/// Refuses ids that no message of the flow has, and names them.
+async fn check_ids(app: &App, filter: &Filter) -> Result<()> {
+    if filter.ids.is_empty() {
+        return Ok(());
+    }
+    let named = Filter {
+        ids: filter.ids.clone(),
+        ..Filter::flow(filter.tenant.clone(), filter.flow_id.clone())
+    };
+    let found = find(app, &named).await?;
+    let is_unknown = |id: &&MessageId| found.iter().all(|message| message.id != **id);
+    let unknown: BTreeSet<_> = filter.ids.iter().filter(is_unknown).collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let shown = unknown.iter().take(MAX_NAMED_IDS);
+    let shown: Vec<_> = shown.map(|id| format!("{:?}", id.as_str())).collect();
+    let more = match unknown.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Err(Error::field(
+        "ids",
+        format!(
+            "no message of this flow has the id {}{more}",
+            shown.join(", ")
+        ),
+    ))
 }
 
 /// Writes the entry of a call on the messages that were found.

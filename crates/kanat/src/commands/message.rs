@@ -192,7 +192,7 @@ impl Command {
             }
             Self::Retry(selection) => selection.send(session, Verb::Retry).await,
             Self::Replay(selection) => selection.send(session, Verb::Replay).await,
-            Self::Discard { messages, consent } => discard(session, &messages, consent).await,
+            Self::Discard { messages, consent } => discard(session, messages, consent).await,
         }
     }
 }
@@ -213,17 +213,18 @@ impl Filter {
 }
 
 /// Says of each message that it needs no delivery; asks when there are several.
-async fn discard(session: &Session, messages: &[String], consent: Consent) -> Result<()> {
+async fn discard(session: &Session, messages: Vec<String>, consent: Consent) -> Result<()> {
+    let messages = bulk::once(messages);
     let what = format!(
         "{} will be discarded",
-        bulk::count_with_ids(messages.len(), messages)
+        bulk::count_with_ids(messages.len(), &messages)
     );
     if messages.len() > 1 {
         consent.ask(&what)?;
     } else {
         consent.announce(&what)?;
     }
-    for id in messages {
+    for id in &messages {
         let path = format!("/messages/{}/discard", segment(id));
         let discarded = |answer: &Json| format!("{id} is {}", answer.text("status"));
         session.post(&path, &json!({}), discarded).await?;

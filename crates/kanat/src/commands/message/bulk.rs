@@ -1,6 +1,8 @@
 //! `kanat message retry` and `replay`: single messages by their ids, and those of a flow that a
 //! filter finds.
 
+use std::collections::HashSet;
+
 use anyhow::Result;
 use kanat_model::Timestamp;
 use serde_json::json;
@@ -46,6 +48,31 @@ impl Verb {
         }
     }
 
+    /// Fails when messages that are named by their ids were passed over.
+    fn complain(self, named: &[String], answer: &Json) -> Result<()> {
+        let count = answer.text("count").parse().unwrap_or(named.len());
+        if count >= named.len() {
+            return Ok(());
+        }
+        let reason = match self {
+            Self::Retry => {
+                let taken = answer.texts("messageIds");
+                let passed_over = named.iter().filter(|id| !taken.contains(&id.as_str()));
+                let passed_over: Vec<_> = passed_over.map(String::as_str).collect();
+                format!(
+                    "{}: only dead letters that the filter finds are tried again",
+                    passed_over.join(", ")
+                )
+            }
+            Self::Replay => "the filter does not find the others".to_owned(),
+        };
+        Err(failure(format!(
+            "passed over {} of {} messages: {reason}",
+            named.len() - count,
+            named.len()
+        )))
+    }
+
     /// Asks where messages go out that were delivered already.
     fn consent(self, consent: Consent, what: &str) -> Result<()> {
         match self {
@@ -56,7 +83,8 @@ impl Verb {
 }
 
 impl Selection {
-    pub async fn send(self, session: &Session, verb: Verb) -> Result<()> {
+    pub async fn send(mut self, session: &Session, verb: Verb) -> Result<()> {
+        self.messages = once(self.messages);
         match self.flow.clone() {
             Some(flow) => self.send_many(session, verb, &flow).await,
             None => self.send_each(session, verb).await,
@@ -92,18 +120,17 @@ impl Selection {
             body[name] = value.into();
         }
         if !self.messages.is_empty() {
-            body["ids"] = self.messages.into();
+            body["ids"] = self.messages.clone().into();
         }
         let path = format!("/messages/{}", verb.as_str());
-        let verb = verb.as_str();
         let sent = session.post(&path, &body, |answer| {
             let count = answer.text("count");
             let messages = if count == "1" { "message" } else { "messages" };
-            format!("{verb} of {count} {messages}")
+            format!("{} of {count} {messages}", verb.as_str())
         });
-        sent.await?;
+        let answer = sent.await?;
         session.hint(&format!("follow with `kanat logs --follow {flow}`"));
-        Ok(())
+        verb.complain(&self.messages, &answer)
     }
 
     /// The number of messages that the filter finds, and the first of their ids. Only dead letters
@@ -183,6 +210,13 @@ fn sent(session: &Session, verb: Verb, id: &str, answer: &Json) -> Result<()> {
     Ok(())
 }
 
+/// Returns ids without repeats, in their order.
+pub fn once(ids: Vec<String>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    let is_new = |id: &String| seen.insert(id.clone());
+    ids.into_iter().filter(is_new).collect()
+}
+
 /// A number of messages, with the first of their ids.
 pub fn count_with_ids(total: usize, ids: &[String]) -> String {
     let first = &ids[..ids.len().min(SHOWN_IDS)];
@@ -218,6 +252,31 @@ mod tests {
             count_with_ids(20_090, &ids[..3]),
             "20090 messages (a, b, c, ...)"
         );
+    }
+
+    #[test]
+    fn an_id_that_is_repeated_counts_once() {
+        let ids = ["b", "a", "b"].map(str::to_owned).to_vec();
+        assert_eq!(once(ids), ["b", "a"]);
+    }
+
+    #[test]
+    fn named_messages_that_are_passed_over_are_a_failure() {
+        let named = ["msg_1", "msg_2"].map(str::to_owned);
+        let complaint = |verb: Verb, answer: &str| {
+            let answer = Json::parse(answer).unwrap();
+            verb.complain(&named, &answer)
+                .map_err(|error| error.to_string())
+        };
+        let both = r#"{"count":2,"messageIds":["msg_1","msg_2"]}"#;
+        assert_eq!(complaint(Verb::Retry, both), Ok(()));
+        let one = complaint(Verb::Retry, r#"{"count":1,"messageIds":["msg_1"]}"#).unwrap_err();
+        assert!(
+            one.starts_with("passed over 1 of 2 messages: msg_2: "),
+            "{one}"
+        );
+        let none = complaint(Verb::Replay, r#"{"count":0,"messageIds":[]}"#).unwrap_err();
+        assert!(none.starts_with("passed over 2 of 2 messages: "), "{none}");
     }
 
     #[test]
