@@ -2,6 +2,7 @@
 
 use kanat_tests::TestApp;
 use kanat_tests::cli::Cli;
+use serde_json::Value;
 
 use crate::published_api::quote;
 
@@ -289,4 +290,48 @@ async fn a_schema_is_a_file_or_a_word() {
         .json();
     assert_eq!(updated["responseSchema"], true);
     assert_eq!(updated["requestSchema"], false);
+}
+
+#[tokio::test]
+async fn a_consumer_stands_for_all_its_keys_that_work() {
+    let app = TestApp::start().await;
+    let cli = Cli::of(&app);
+    app.api.deployed(&quote("quotes")).await;
+    let create = ["api", "create", "quotes", "quotes", "--name", "quotes"];
+    cli.run(&create).await.expect();
+    let make = ["key", "create", "quotes", "leak1", "-o", "json"];
+    let former = cli.run(&make).await.json();
+    let rotate = [
+        "key", "rotate", "quotes", "leak1", "--grace", "1h", "-o", "json",
+    ];
+    let latest = cli.run(&rotate).await.json();
+    let status = async |key: &Value| {
+        let call = [
+            "api",
+            "call",
+            "quotes",
+            "--key",
+            key["key"].as_str().unwrap(),
+        ];
+        cli.run(&call).await.code
+    };
+    let ids = [&former, &latest].map(|key| key["id"].as_str().unwrap());
+    let suspend = ["key", "suspend", "quotes", "leak1"];
+    cli.run(&suspend).await.expect();
+    assert_eq!(status(&former).await, Some(1));
+    assert_eq!(status(&latest).await, Some(1));
+    let resume = ["key", "resume", "quotes", "leak1"];
+    cli.run(&resume).await.expect();
+    assert_eq!(status(&former).await, Some(0));
+    assert_eq!(status(&latest).await, Some(0));
+
+    let revoke = ["key", "revoke", "quotes", "leak1"];
+    let asked = cli.run(&revoke).await.fails(1);
+    assert!(ids.iter().all(|id| asked.contains(id)), "{asked}");
+    let revoked = cli.run(&[&revoke[..], &["--yes"]].concat()).await.expect();
+    assert!(ids.iter().all(|id| revoked.contains(id)), "{revoked}");
+    assert_eq!(status(&former).await, Some(1));
+    assert_eq!(status(&latest).await, Some(1));
+    let none = cli.run(&[&revoke[..], &["--yes"]].concat()).await.fails(1);
+    assert!(none.contains("no key of quotes in use"), "{none}");
 }
