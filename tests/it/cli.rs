@@ -13,3 +13,4 @@ mod oidc;
 mod published_api;
 mod schedule;
 mod search;
+mod stranger;

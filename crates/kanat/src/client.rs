@@ -55,6 +55,26 @@ enum Credential {
 #[error("{0}")]
 pub struct BadInput(pub String);
 
+/// Header of every answer of a service.
+const REQUEST_ID: &str = "x-request-id";
+
+/// An answer that no service gives.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer does not come from a Kanat service; is --url right?")]
+pub struct Stranger;
+
+/// Statuses that any other server has for the paths of the API. Those of proxies before a service
+/// are not among them.
+const STATUSES_OF_STRANGERS: [u16; 2] = [404, 405];
+
+/// Returns a list's answer, unless it holds no list.
+fn listed(answer: Json) -> Result<Json> {
+    match answer.at("data") {
+        Some(Json::List(_)) => Ok(answer),
+        Some(_) | None => Err(Stranger.into()),
+    }
+}
+
 /// Returns the parameter of the page after this one, where `reached` items of the list are known;
 /// none after the last page.
 fn next_page(page: &Json, reached: usize) -> Option<(&'static str, String)> {
@@ -181,7 +201,7 @@ impl Client {
     /// Returns an answer that needs no credential.
     pub async fn get_public(&self, path: &str) -> Result<Json> {
         let request = self.raw(Method::GET, &format!("{}/api/v1{path}", self.url));
-        let response = self.send_with(request.timeout(TIMEOUT), advice).await?;
+        let response = self.ask(request.timeout(TIMEOUT), advice).await?;
         json(&response.text().await.context("the answer broke off")?)
     }
 
@@ -193,7 +213,7 @@ impl Client {
     /// Returns a part of the list at `path` as one page, also where its `limit` is more than the
     /// service gives at once.
     pub async fn page(&self, path: &str, query: &[(&'static str, String)]) -> Result<Json> {
-        let mut page = self.get(path, query).await?;
+        let mut page = listed(self.get(path, query).await?)?;
         let number = |name: &str| {
             let given = query.iter().find(|(parameter, _)| *parameter == name);
             given.and_then(|(_, text)| text.parse::<usize>().ok())
@@ -210,7 +230,7 @@ impl Client {
             let mut query = query.to_vec();
             query.retain(|(name, _)| !["limit", "offset", "cursor"].contains(name));
             query.extend([("limit", (limit - items.len()).to_string()), next]);
-            page = self.get(path, &query).await?;
+            page = listed(self.get(path, &query).await?)?;
             items.extend_from_slice(page.list("data"));
         }
         let place = [("limit", limit), ("offset", offset)];
@@ -231,7 +251,7 @@ impl Client {
                 ("limit", MAX_PAGE.to_string()),
                 ("offset", items.len().to_string()),
             ];
-            let answer = self.get(path, &[query, &page[..]].concat()).await?;
+            let answer = listed(self.get(path, &[query, &page[..]].concat()).await?)?;
             let found = answer.list("data");
             items.extend_from_slice(found);
             if found.len() < MAX_PAGE {
@@ -306,8 +326,7 @@ impl Client {
         let prefix = kanat_auth::key::PREFIX;
         match &self.credential {
             Some(Credential::Key(key)) if key.expose().starts_with(prefix) => {
-                self.send_with(request.bearer_auth(key.expose()), advice)
-                    .await
+                self.ask(request.bearer_auth(key.expose()), advice).await
             }
             Some(Credential::Key(key)) if key.expose().is_empty() => Err(failure(
                 "the API key that --api-key or KANAT_API_KEY gives is empty",
@@ -317,12 +336,12 @@ impl Client {
                  login`, --api-key or KANAT_API_KEY"
             ))),
             Some(Credential::Token(token)) => {
-                self.send_with(request.bearer_auth(token.expose()), advice_to_person)
+                self.ask(request.bearer_auth(token.expose()), advice_to_person)
                     .await
             }
             Some(Credential::Login(login)) => {
                 let token = login.token().await?;
-                self.send_with(request.bearer_auth(token.expose()), advice_to_person)
+                self.ask(request.bearer_auth(token.expose()), advice_to_person)
                     .await
             }
             None => Err(failure(
@@ -334,24 +353,25 @@ impl Client {
 
     /// Sends a request to a published API, where another key counts.
     pub async fn call(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response> {
-        self.send_with(request, advice_of_call).await
+        let sent = request.send().await;
+        let response = sent.map_err(|error| self.unreachable(&error))?;
+        good(response, advice_of_call).await
     }
 
-    async fn send_with(
+    /// Sends a request to the service itself.
+    async fn ask(
         &self,
         request: reqwest::RequestBuilder,
         advice: Advice,
     ) -> Result<reqwest::Response> {
-        let response = request
-            .send()
-            .await
-            .map_err(|error| self.unreachable(&error))?;
-        if response.status().is_success() {
-            return Ok(response);
+        let sent = request.send().await;
+        let response = sent.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        let is_possible = status.is_success() || STATUSES_OF_STRANGERS.contains(&status.as_u16());
+        if is_possible && !response.headers().contains_key(REQUEST_ID) {
+            return Err(Stranger.into());
         }
-        let status = response.status().as_u16();
-        let body = response.text().await.unwrap_or_default();
-        Err(Refusal::read(status, &body, advice).into())
+        good(response, advice).await
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> anyhow::Error {
@@ -374,6 +394,16 @@ impl Client {
             self.url
         )
     }
+}
+
+/// Returns an answer that is no refusal.
+async fn good(response: reqwest::Response, advice: Advice) -> Result<reqwest::Response> {
+    if response.status().is_success() {
+        return Ok(response);
+    }
+    let status = response.status().as_u16();
+    let body = response.text().await.unwrap_or_default();
+    Err(Refusal::read(status, &body, advice).into())
 }
 
 /// Returns whether the cause of a failure is an answer that is no TLS record.
@@ -411,6 +441,15 @@ fn json(text: &str) -> Result<Json> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_that_is_none_is_no_answer_of_a_service() {
+        let answer = |text: &str| listed(Json::parse(text).unwrap());
+        assert!(answer(r#"{"data":[]}"#).is_ok());
+        for other in ["null", "[]", "{}", r#"{"data":{}}"#] {
+            assert!(answer(other).unwrap_err().is::<Stranger>(), "{other}");
+        }
+    }
 
     #[test]
     fn a_list_goes_on_after_its_page_by_cursor_or_offset() {

@@ -89,7 +89,8 @@ fn claims(token: &str) -> Value {
 }
 
 fn answer(request: &ReceivedRequest, providers: &Value, membership: &Membership) -> Reply {
-    let reply = |status, body: Value| Reply::Answer(status, Vec::new(), body.to_string());
+    let id = vec![("x-request-id".to_owned(), "req_1".to_owned())];
+    let reply = |status, body: Value| Reply::Answer(status, id.clone(), body.to_string());
     let refusal = |status, code: &str, error: &str| {
         reply(status, json!({"error": error, "code": code, "details": []}))
     };

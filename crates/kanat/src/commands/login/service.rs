@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::client::name::ENVIRONMENT;
-use crate::client::{Client, Refusal};
+use crate::client::{Client, Refusal, Stranger};
 use crate::exit::failure;
 use crate::output::Json;
 
@@ -42,12 +42,12 @@ fn list(answer: &Json) -> Option<&[Json]> {
     (!found.is_empty() && found.iter().all(is_environment)).then_some(found)
 }
 
-/// Returns whether an error comes of an answer that no service gives: one that is no JSON, or a
-/// refusal without a code. A proxy in front of a service answers 5xx in its own words.
+/// Returns whether an error comes of an answer that no service gives, such as one that is no JSON,
+/// or a refusal without a code. A proxy in front of a service answers 5xx in its own words.
 fn is_of_another(error: &anyhow::Error) -> bool {
     match error.downcast_ref::<Refusal>() {
         Some(refusal) => refusal.status < 500 && refusal.code.is_empty(),
-        None => error.root_cause().is::<serde_json::Error>(),
+        None => error.is::<Stranger>() || error.root_cause().is::<serde_json::Error>(),
     }
 }
 
