@@ -55,6 +55,11 @@ enum Credential {
 #[error("{0}")]
 pub struct BadInput(pub String);
 
+/// A failure to reach the address of a published API.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreachable(String);
+
 /// Header of every answer of a service.
 const REQUEST_ID: &str = "x-request-id";
 
@@ -352,9 +357,20 @@ impl Client {
     }
 
     /// Sends a request to a published API, where another key counts.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreachable`] where nothing answers at another address than that of the service.
     pub async fn call(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response> {
         let sent = request.send().await;
-        let response = sent.map_err(|error| self.unreachable(&error))?;
+        let response = sent.map_err(|error| match error.url() {
+            Some(url) if !url.as_str().starts_with(&self.url) && !error.is_timeout() => {
+                let cause = root_cause(&error);
+                let origin = url.origin().ascii_serialization();
+                Unreachable(format!("cannot reach {origin}: {cause}")).into()
+            }
+            Some(_) | None => self.unreachable(&error),
+        })?;
         good(response, advice_of_call).await
     }
 
@@ -404,6 +420,16 @@ async fn good(response: reqwest::Response, advice: Advice) -> Result<reqwest::Re
     let status = response.status().as_u16();
     let body = response.text().await.unwrap_or_default();
     Err(Refusal::read(status, &body, advice).into())
+}
+
+fn root_cause<'e>(
+    error: &'e (dyn std::error::Error + 'static),
+) -> &'e (dyn std::error::Error + 'static) {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause
 }
 
 /// Returns whether the cause of a failure is an answer that is no TLS record.

@@ -335,3 +335,28 @@ async fn a_consumer_stands_for_all_its_keys_that_work() {
     let none = cli.run(&[&revoke[..], &["--yes"]].concat()).await.fails(1);
     assert!(none.contains("no key of quotes in use"), "{none}");
 }
+
+#[tokio::test]
+async fn a_call_at_an_address_that_nothing_answers_names_its_origin() {
+    let app = TestApp::start().await;
+    let cli = Cli::of(&app);
+    app.api.deployed(&quote("quotes")).await;
+    let create = ["api", "create", "quotes", "quotes", "--name", "quotes"];
+    cli.run(&create).await.expect();
+    let environments = cli.run(&["environment", "list", "-o", "json"]).await.json();
+    let name = environments["data"][0]["name"].as_str().unwrap();
+    let base = "https://quotes.invalid";
+    let update = ["environment", "update", name, "--base-url", base];
+    cli.run(&update).await.expect();
+    let call = ["api", "call", "quotes", "--key", "kanat_ck_a"];
+    let told = cli.run(&call).await.fails(1);
+    assert!(
+        told.contains("cannot reach https://quotes.invalid: "),
+        "{told}"
+    );
+    assert!(
+        told.contains("comes from the baseUrl of environment"),
+        "{told}"
+    );
+    assert!(!told.contains("kanat up"), "{told}");
+}

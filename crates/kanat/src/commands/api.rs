@@ -17,6 +17,7 @@ use super::confirm::Consent;
 use super::hint::quoted;
 use super::{Page, Session, input};
 use crate::cli::secret;
+use crate::client::Unreachable;
 use crate::client::name::{API, FLOW, segment};
 use crate::exit::usage;
 use crate::output::{self, Json, table};
@@ -287,7 +288,13 @@ impl Call {
             let data = self.data.as_deref().map(input::json).transpose()?;
             request = request.json(&data);
         }
-        let text = client.call(request).await?.text().await?;
+        let called = match client.call(request).await {
+            Err(error) if error.is::<Unreachable>() => {
+                return Err(reach::explain(client, &api, &error).await);
+            }
+            called => called?,
+        };
+        let text = called.text().await?;
         match Json::parse(&text) {
             Ok(answer) => session.print(&answer, Json::pretty),
             Err(_) => output::line(&text),

@@ -28,6 +28,25 @@ pub async fn require(client: &Client, api: &Json) -> Result<()> {
     }
 }
 
+/// Adds to the failure to reach an API where its address comes from, and what to do.
+pub async fn explain(client: &Client, api: &Json, error: &anyhow::Error) -> anyhow::Error {
+    let path = ENVIRONMENT.at(&api.text("environmentId"));
+    let environment = client.get(&path, &[]).await;
+    let environment = environment.ok().filter(|found| found.has("baseUrl"));
+    let Some(environment) = environment else {
+        return failure(format!(
+            "{error}\nthe address is the one that the service has for itself"
+        ));
+    };
+    let name = environment.text("name");
+    failure(format!(
+        "{error}\nthe address comes from the baseUrl of environment {name}, which is {}; change it \
+         with `kanat environment update {} --base-url https://HOST`",
+        environment.text("baseUrl"),
+        quoted(&name)
+    ))
+}
+
 /// Returns why no call reaches an API, and what to do.
 async fn missing(client: &Client, of: &Json) -> Option<String> {
     if of.has("url") {
