@@ -32,6 +32,7 @@ pub struct List {
     /// As in `flow`.
     #[arg(long)]
     entity_type: Option<String>,
+    /// Id of the entity, as in `flw_...`; a name is none.
     #[arg(long)]
     entity_id: Option<String>,
     /// Id of the caller.

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use kanat_model::nearest;
 use serde_json::{Value, json};
 
 use super::confirm::Consent;
 use super::hint::quoted;
 use super::{Page, Session};
 use crate::client::name::segment;
+use crate::exit::{failure, usage};
 use crate::output::{Json, table};
 
 const PATH: &str = "/environments";
@@ -77,6 +79,33 @@ const FIELDS: &str = "Name:name,Default:isDefault,Protected:protected,Promoters:
                       Created:createdAt,Updated:updatedAt";
 
 impl Settings {
+    /// Checks the names of variables. `former` has those that the environment has.
+    ///
+    /// # Errors
+    ///
+    /// When a name is given twice, and when one is to be taken away that there is not.
+    fn check_variables(&self, former: &BTreeMap<String, String>) -> Result<()> {
+        for (index, (name, _)) in self.variables.iter().enumerate() {
+            let (earlier, _) = self.variables.split_at(index);
+            if earlier.iter().any(|(other, _)| other == name) {
+                return Err(usage(format!("--variable {name} is given twice")));
+            }
+            if self.removed.contains(name) {
+                return Err(usage(format!(
+                    "{name} is both given and taken away: --variable or --remove-variable"
+                )));
+            }
+        }
+        let is_unknown = |name: &&String| !former.contains_key(*name);
+        if let Some(unknown) = self.removed.iter().find(is_unknown) {
+            let near = nearest::suggestion(unknown, former.keys().map(String::as_str));
+            return Err(failure(format!(
+                "the environment has no variable {unknown:?}{near}"
+            )));
+        }
+        Ok(())
+    }
+
     /// Returns the body of a request with these settings and a name. `former` has the variables
     /// that the environment has.
     fn with_name(self, name: Option<String>, mut former: BTreeMap<String, String>) -> Json {
@@ -134,6 +163,7 @@ impl Command {
                 session.show(&path(&environment), whole).await
             }
             Self::Create { name, settings } => {
+                settings.check_variables(&BTreeMap::new())?;
                 let body = settings.with_name(Some(name), BTreeMap::new());
                 let answer = session.post(PATH, &body, |environment| {
                     let id = environment.text("id");
@@ -153,6 +183,7 @@ impl Command {
                 } else {
                     BTreeMap::new()
                 };
+                settings.check_variables(&former)?;
                 let changes = settings.with_name(name, former);
                 let changed =
                     |answer: &Json| format!("environment {} is changed", answer.text("name"));
@@ -169,5 +200,40 @@ impl Command {
                 session.done(&format!("environment {environment} is deleted"))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Update {
+        #[command(flatten)]
+        settings: Settings,
+    }
+
+    #[test]
+    fn a_variable_is_given_once_and_taken_away_where_there_is_one() {
+        let former = BTreeMap::from([("REGION".to_owned(), "eu".to_owned())]);
+        let fault = |arguments: &str| {
+            let arguments = ["update"].into_iter().chain(arguments.split(' '));
+            let checked = Update::parse_from(arguments)
+                .settings
+                .check_variables(&former);
+            checked.map_err(|error| error.to_string()).err()
+        };
+        assert_eq!(fault("--remove-variable REGION --variable A=1"), None);
+        assert_eq!(
+            fault("--remove-variable REGIN").as_deref(),
+            Some("the environment has no variable \"REGIN\"; did you mean \"REGION\"")
+        );
+        assert_eq!(
+            fault("--variable A=1 --variable A=2").as_deref(),
+            Some("--variable A is given twice")
+        );
+        assert!(fault("--variable REGION=us --remove-variable REGION").is_some());
     }
 }
