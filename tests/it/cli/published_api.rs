@@ -360,3 +360,21 @@ async fn a_call_at_an_address_that_nothing_answers_names_its_origin() {
     );
     assert!(!told.contains("kanat up"), "{told}");
 }
+
+#[tokio::test]
+async fn an_update_that_cannot_be_is_refused_before_the_question() {
+    let app = TestApp::start().await;
+    let cli = Cli::of(&app);
+    app.api.deployed(&quote("quotes")).await;
+    let create = ["api", "create", "quotes", "quotes", "--name", "quotes"];
+    cli.run(&create).await.expect();
+    for (flag, value) in [
+        ("--method", "FETCH"),
+        ("--auth", "password"),
+        ("--validation", "loose"),
+    ] {
+        let update = ["api", "update", "quotes", "--path", "other", flag, value];
+        let told = cli.run(&update).await.fails(2);
+        assert!(told.contains(flag) && !told.contains("--yes"), "{told}");
+    }
+}

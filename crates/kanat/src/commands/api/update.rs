@@ -8,6 +8,7 @@ use super::{Conduct, Content, whole};
 use crate::client::name::API;
 use crate::commands::confirm::Consent;
 use crate::commands::{Session, input};
+use crate::exit::usage;
 use crate::output::Json;
 
 /// Arguments of `kanat api update`: the changes.
@@ -46,6 +47,7 @@ pub struct Update {
 
 impl Update {
     pub async fn run(self, session: &Session) -> Result<()> {
+        self.check()?;
         let client = &session.client;
         let path = client.path(&API, &self.api).await?;
         let before = client.get(&path, &[]).await?;
@@ -59,6 +61,34 @@ impl Update {
         }
         let advice = "`kanat api update --help` lists the fields";
         session.change(&path, &changes, advice, whole).await
+    }
+
+    /// Refuses words that the service does not take, before a question is asked.
+    fn check(&self) -> Result<()> {
+        let methods = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+        let method = self
+            .method
+            .as_ref()
+            .map(|method| method.to_ascii_uppercase());
+        for (flag, given, known) in [
+            ("--method", method.as_ref(), &methods[..]),
+            ("--auth", self.auth.as_ref(), &["api_key", "oauth2", "none"]),
+            (
+                "--validation",
+                self.validation.as_ref(),
+                &["strict", "lenient"],
+            ),
+        ] {
+            if let Some(given) = given
+                && !known.contains(&given.as_str())
+            {
+                return Err(usage(format!(
+                    "{flag} {given:?} is none of {}",
+                    known.join(", ")
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Returns whether the calls that there are lead to the API no more.
