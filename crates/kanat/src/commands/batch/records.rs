@@ -113,14 +113,17 @@ impl<R: Read> Read for Quotes<R> {
     }
 }
 
-/// Says where a text is no CSV, and why.
-fn fault(error: &csv::Error) -> String {
+/// Says where a text is no CSV, and why; `name` is that of its file.
+fn fault(name: &str, error: &csv::Error) -> String {
     let line = error.position().map_or(0, csv::Position::line);
     match error.kind() {
         csv::ErrorKind::UnequalLengths {
             expected_len, len, ..
         } => format!("line {line}: has {len} fields, and should have {expected_len}"),
-        csv::ErrorKind::Utf8 { .. } => format!("line {line}: is not UTF-8"),
+        csv::ErrorKind::Utf8 { .. } => format!(
+            "line {line}: is not UTF-8; convert it first, from Latin-1 with `iconv -f LATIN1 -t \
+             UTF-8 {name}`"
+        ),
         csv::ErrorKind::Io(error) => error.to_string(),
         _ => error.to_string(),
     }
@@ -130,17 +133,20 @@ fn fault(error: &csv::Error) -> String {
 fn rows(input: impl Read, name: String) -> Result<impl Iterator<Item = Item>> {
     let check = QuoteCheck::default();
     let mut reader = csv::Reader::from_reader(Quotes { input, check });
-    let wrong = |error: csv::Error| format!("{name}, {}", fault(&error));
+    let wrong = |error: csv::Error| format!("{name}, {}", fault(&name, &error));
     let header = reader.headers().map_err(|error| usage(wrong(error)))?;
     let columns: Vec<String> = header
         .iter()
         .map(|column| column.trim_start_matches('\u{feff}').to_owned())
         .collect();
     if let [only] = columns.as_slice()
-        && only.contains([';', '\t'])
+        && let Some(separator) = only.chars().find(|c| [';', '\t'].contains(c))
     {
+        let seen = only.split(separator).map(|column| format!("{column:?}"));
         return Err(usage(format!(
-            "{name}: the columns are not separated by commas: {only:?} is the only one"
+            "{name}: the columns {} are separated by {separator:?}, and not by commas: save the \
+             file with commas, or give the records as NDJSON",
+            seen.collect::<Vec<_>>().join(", ")
         )));
     }
     for (index, column) in columns.iter().enumerate() {
@@ -152,7 +158,7 @@ fn rows(input: impl Read, name: String) -> Result<impl Iterator<Item = Item>> {
         }
     }
     Ok(reader.into_records().map(move |row| {
-        let row = row.map_err(|error| BadInput(format!("{name}, {}", fault(&error))))?;
+        let row = row.map_err(|error| BadInput(format!("{name}, {}", fault(&name, &error))))?;
         let members = columns
             .iter()
             .zip(&row)
@@ -178,11 +184,22 @@ mod tests {
             r#"{"id":"007","name":"a \"b\""}"#
         );
         assert_eq!(csv("id\n").unwrap(), "");
-        assert!(
-            csv("id;name\n1;a\n")
-                .unwrap_err()
-                .to_string()
-                .contains("not separated by commas")
+    }
+
+    #[test]
+    fn a_file_of_another_form_is_refused_with_the_next_step() {
+        assert_eq!(
+            csv("id;name\n1;a\n").unwrap_err().to_string(),
+            "a.csv: the columns \"id\", \"name\" are separated by ';', and not by commas: save the \
+             file with commas, or give the records as NDJSON"
+        );
+        let latin: &[u8] = b"id,name\n1,J\xfcrgen\n";
+        let mut rows = rows(latin, "a.csv".to_owned()).unwrap();
+        let fault = rows.next().unwrap().unwrap_err().to_string();
+        assert_eq!(
+            fault,
+            "a.csv, line 2: is not UTF-8; convert it first, from Latin-1 with `iconv -f LATIN1 -t \
+             UTF-8 a.csv`"
         );
     }
 
