@@ -40,6 +40,7 @@ fn taken(error: &Error, command: &Command) -> Option<String> {
                 .filter(|command| !command.is_hide_set() && command.get_name() != "help");
             shown.map(|command| command.get_name().to_owned()).collect()
         }
+        _ if is_argument(error) => return Some(arguments(&path, command)),
         _ => {
             let own = command.get_arguments().filter(|argument| {
                 !argument.is_global_set() && !argument.is_hide_set() && argument.get_id() != "help"
@@ -53,6 +54,28 @@ fn taken(error: &Error, command: &Command) -> Option<String> {
         1..=MAX_NAMED => Some(format!("`{path}` takes {}", names.join(", "))),
         _ if command.has_subcommands() => Some(format!("`{path} --help` lists the commands")),
         _ => Some(format!("`{path} --help` lists its flags")),
+    }
+}
+
+/// Returns whether the wrong word is no flag.
+fn is_argument(error: &Error) -> bool {
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) => !word.starts_with('-'),
+        Some(_) | None => false,
+    }
+}
+
+/// Returns the arguments that a command takes beside its flags.
+fn arguments(path: &str, command: &Command) -> String {
+    let names = command.get_positionals().filter_map(|argument| {
+        let name = argument.get_value_names()?.first()?;
+        Some(format!("<{name}>"))
+    });
+    let names: Vec<_> = names.collect();
+    match names.as_slice() {
+        [] => format!("`{path}` takes flags alone"),
+        [one] => format!("`{path}` takes one {one} at a time"),
+        several => format!("`{path}` takes {} and no more", several.join(" ")),
     }
 }
 
@@ -126,6 +149,17 @@ mod tests {
         let told = explain("kanat --env staging flow list --serach x");
         assert!(told.contains("'--search'"), "{told}");
         assert!(told.contains("`kanat flow list` takes --status"), "{told}");
+    }
+
+    #[test]
+    fn an_argument_too_many_is_answered_with_those_there_are() {
+        let told = explain("kanat flow validate a.yaml b.yaml");
+        assert!(
+            told.contains("tip: `kanat flow validate` takes one <PATH> at a time"),
+            "{told}"
+        );
+        let told = explain("kanat flow update orders a.yaml b.yaml");
+        assert!(told.contains("takes <FLOW> <FILE> and no more"), "{told}");
     }
 
     #[test]
