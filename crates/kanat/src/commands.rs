@@ -136,7 +136,7 @@ async fn answer(
             match command {
                 Command::Completion(completion) => completion.run(),
                 Command::RestorePoint(restore) => restore.run().await,
-                Command::Eval(eval) => eval.run(),
+                Command::Eval(eval) => eval.run(connection.env.as_deref()),
                 Command::Login(login) => login.run(connection).await,
                 Command::Logout(logout) => logout.run().await,
                 Command::Version { command: None } => program::print(format),

@@ -19,9 +19,13 @@ async fn a_value_is_one_line_and_a_fault_has_its_column() {
         (&["source"], ""),
         (&["-5.5 % 2"], "-1.5\n"),
         (&["-source.n", "--data", "order.json"], "-1.1\n"),
-        (&["env.A", "--env", "A=1=2", "--env", "B="], "\"1=2\"\n"),
-        (&["env.B", "--env", "B="], "\"\"\n"),
+        (
+            &["env.A", "--variable", "A=1=2", "--variable", "B="],
+            "\"1=2\"\n",
+        ),
+        (&["env.B", "--variable", "B="], "\"\"\n"),
         (&["env.C"], ""),
+        (&["1", "--env", "production"], "1\n"),
         (
             &[
                 "n: {{ source.n | decimal(3) }}",
@@ -38,6 +42,9 @@ async fn a_value_is_one_line_and_a_fault_has_its_column() {
     }
     let elsewhere = Cli::new().with("KANAT_ENV", "production");
     assert_eq!(elsewhere.run(&["eval", "1"]).await.expect(), "1\n");
+    let variable = ["eval", "env.A", "--env", "A=1"];
+    let refused = cli.run(&variable).await.fails(2);
+    assert!(refused.contains("--variable A=1"), "{refused}");
     for (arguments, told) in [
         (
             &["source.n | decmal(2)"][..],

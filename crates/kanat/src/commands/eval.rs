@@ -27,13 +27,15 @@ pub struct Eval {
     /// The text is a template: a text with `{{ }}`.
     #[arg(long)]
     template: bool,
-    /// Variable of the environment, as `NAME=VALUE`; may be repeated.
-    #[arg(long, value_name = "NAME=VALUE")]
-    env: Vec<String>,
+    /// Variable that the expression reads as `env.NAME`; may be repeated.
+    #[arg(long = "variable", value_name = "NAME=VALUE")]
+    variables: Vec<String>,
 }
 
 impl Eval {
-    pub fn run(self) -> Result<()> {
+    /// Evaluates without a service, so that the environment that is chosen there does not count.
+    pub fn run(self, chosen: Option<&str>) -> Result<()> {
+        refuse_variable(chosen)?;
         let data = match &self.data {
             Some(path) => source(path)?,
             None => String::new(),
@@ -62,15 +64,11 @@ impl Eval {
 
     /// Returns the variables as a JSON object; the last one of a name counts.
     fn variables(&self) -> Result<Vec<u8>> {
-        // The flag that chooses an environment has the same name, and reads this variable where it
-        // is not given.
-        let chosen = std::env::var("KANAT_ENV").ok();
-        let is_given = |pair: &&String| chosen.as_ref() != Some(*pair);
         let mut variables = BTreeMap::new();
-        for pair in self.env.iter().filter(is_given) {
+        for pair in &self.variables {
             let Some((name, value)) = pair.split_once('=').filter(|(name, _)| !name.is_empty())
             else {
-                return Err(usage(format!("--env {pair:?} is not NAME=VALUE")));
+                return Err(usage(format!("--variable {pair:?} is not NAME=VALUE")));
             };
             variables.insert(name, value);
         }
@@ -85,6 +83,17 @@ impl Eval {
         }
         out.push(b'}');
         Ok(out)
+    }
+}
+
+/// Refuses a variable that is given by the flag that chooses an environment of a service.
+fn refuse_variable(chosen: Option<&str>) -> Result<()> {
+    match chosen {
+        Some(pair) if pair.contains('=') => Err(usage(format!(
+            "--env chooses an environment of a service, and none is called {pair:?}: give a \
+             variable with --variable {pair}"
+        ))),
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -189,6 +198,13 @@ fn failed(text: &str, error: &EvaluationError) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_variable_is_no_environment() {
+        assert!(refuse_variable(Some("production")).is_ok());
+        let refused = refuse_variable(Some("REGION=eu")).unwrap_err().to_string();
+        assert!(refused.ends_with("--variable REGION=eu"), "{refused}");
+    }
 
     #[test]
     fn a_value_is_one_line_with_its_digits() {
