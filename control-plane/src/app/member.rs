@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use kanat_auth::{Role, key, random_token};
 use kanat_mail::Mail;
-use kanat_model::audit::PrincipalType;
 use kanat_model::id::{AccountId, MemberId};
 use kanat_model::member::Status;
 use kanat_model::page::{ListPage, Page};
@@ -474,12 +473,6 @@ fn check_role(caller: &Caller, role: Role) -> Result<()> {
         caller.role
     );
     Err(Error::new(Code::PermissionDenied, message))
-}
-
-/// Returns the kind, id and name of who has invited a member.
-pub fn inviter(member: &Member) -> Option<(PrincipalType, String, String)> {
-    let name = member.invited_by_name.clone().unwrap_or_default();
-    Some((member.invited_by_type?, member.invited_by_id.clone()?, name))
 }
 
 #[cfg(test)]

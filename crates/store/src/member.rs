@@ -56,6 +56,12 @@ impl Member {
         }
     }
 
+    /// Returns the kind, id and name of who has invited.
+    pub fn inviter(&self) -> Option<(PrincipalType, &str, &str)> {
+        let name = self.invited_by_name.as_deref().unwrap_or_default();
+        Some((self.invited_by_type?, self.invited_by_id.as_deref()?, name))
+    }
+
     /// Returns the name, or the address of one whose name is not known.
     pub fn title(&self) -> &str {
         match &self.email {

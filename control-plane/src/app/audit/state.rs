@@ -21,7 +21,6 @@ use serde_json::{Value, json};
 
 use super::{Audited, Subject};
 use crate::app::App;
-use crate::app::member::inviter;
 
 /// Implements [`Audited`] for a row with an id and a name in an environment.
 macro_rules! audited {
@@ -126,7 +125,8 @@ impl Audited for Member {
     }
 
     fn state(&self, _: &App) -> Result<Value> {
-        let invited_by = inviter(self)
+        let invited_by = self
+            .inviter()
             .map(|(kind, id, name)| json!({ "type": kind.as_str(), "id": id, "name": name }));
         Ok(json!({
             "id": self.id, "email": self.email, "name": self.name, "role": self.role,

@@ -4,14 +4,14 @@ use kanat_proto::v1 as wire;
 use kanat_store::member::Member;
 
 use crate::app::etag;
-use crate::app::member::{Invitation, inviter};
+use crate::app::member::Invitation;
 use crate::carry::carry;
 
 pub fn member(member: Member) -> wire::Member {
-    let invited_by = inviter(&member).map(|(kind, id, name)| wire::Creator {
+    let invited_by = member.inviter().map(|(kind, id, name)| wire::Creator {
         r#type: kind.as_str().to_owned(),
-        id: Some(id),
-        name,
+        id: Some(id.to_owned()),
+        name: name.to_owned(),
     });
     carry!(
         wire::Member, member { email, name, role }
