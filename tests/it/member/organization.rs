@@ -17,9 +17,9 @@ pub struct Organization {
 }
 
 enum Service {
-    One(TestApp),
+    One(Box<TestApp>),
     Two {
-        planes: [TestProcess; 2],
+        planes: Box<[TestProcess; 2]>,
         _split: Split,
     },
 }
@@ -34,7 +34,7 @@ impl Organization {
         let issuer = TokenIssuer::start().await;
         let url = issuer.url();
         let environment = [&Self::settings(&url), settings].concat();
-        let service = Service::One(TestApp::start_with(&environment).await);
+        let service = Service::One(Box::new(TestApp::start_with(&environment).await));
         Self { issuer, service }
     }
 
@@ -44,7 +44,7 @@ impl Organization {
         let url = issuer.url();
         let split = Split::new();
         let start = async |name| split.control_plane_with(name, &Self::settings(&url)).await;
-        let planes = [start("one").await, start("other").await];
+        let planes = Box::new([start("one").await, start("other").await]);
         let service = Service::Two {
             planes,
             _split: split,

@@ -12,7 +12,7 @@ flags! {
     /// them; each may be left out.
     pub struct Flags {
         /// Address of the identity provider (OpenID Connect) that people log in by, which is the
-        /// issuer of its tokens; several are tables [[oidc]] of the file.
+        /// issuer of its tokens; several are tables of the file.
         "KANAT_OIDC_ISSUER" => oidc_issuer: Option<String>,
         /// Audience of tokens that are for this service.
         "KANAT_OIDC_AUDIENCE" => oidc_audience: Option<String>,

@@ -1,7 +1,7 @@
 //! `kanat flow apply`: the definitions of a file or a folder become flows that run.
 
 use anyhow::Result;
-use kanat_flow::Severity;
+use kanat_flow::{Diagnostic, Severity};
 use serde_json::json;
 
 use super::{diagnostics, folder};
@@ -27,6 +27,8 @@ struct Source {
     name: String,
     file: String,
     text: String,
+    /// Warnings of the definition by itself.
+    warnings: Vec<Diagnostic>,
 }
 
 impl Apply {
@@ -122,7 +124,7 @@ async fn check(
             Some(_) => Severity::Warning,
             None => Severity::Error,
         };
-        let faults = diagnostics::refusals(&answer, severity);
+        let faults = diagnostics::refusals(&answer, &source.warnings, severity);
         if faults.is_empty() {
             let warnings = diagnostics::faults(&answer, "warnings");
             if !warnings.is_empty() {
@@ -189,6 +191,7 @@ fn read(files: &[String]) -> Result<Vec<Source>> {
                 name: definition.name,
                 file,
                 text,
+                warnings: definition.warnings,
             }),
             Err(faults) => {
                 diagnostics::complain(&file, &text, &faults);

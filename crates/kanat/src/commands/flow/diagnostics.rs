@@ -147,10 +147,11 @@ pub fn faults(answer: &Json, path: &str) -> Vec<Diagnostic> {
     answer.list(path).iter().map(excerpt::of_answer).collect()
 }
 
-/// The faults in an answer to a check for which a deploy is refused, each with this severity.
-pub fn refusals(answer: &Json, severity: Severity) -> Vec<Diagnostic> {
+/// The faults in an answer to a check for which a deploy is refused, each with this severity. `own`
+/// are the warnings of the definition by itself, which is deployed with them.
+pub fn refusals(answer: &Json, own: &[Diagnostic], severity: Severity) -> Vec<Diagnostic> {
     let mut warnings = faults(answer, "warnings");
-    warnings.retain(|warning| !is_deployed(warning));
+    warnings.retain(|warning| !is_deployed(warning, own));
     let found = faults(answer, "errors").into_iter().chain(warnings);
     found
         .map(|fault| Diagnostic { severity, ..fault })
@@ -159,16 +160,17 @@ pub fn refusals(answer: &Json, severity: Severity) -> Vec<Diagnostic> {
 
 /// Returns whether a definition with this warning is deployed nevertheless: a field of an instance
 /// may get its value later, unless it is what callers are verified by, and a secret that is written
-/// out is taken, as is what has a meaning that was hardly meant.
-fn is_deployed(warning: &Diagnostic) -> bool {
-    let begins = |start: &str| warning.message.starts_with(start);
+/// out is taken, as is what has a meaning that was hardly meant. What the environment lacks refuses
+/// the deploy.
+fn is_deployed(warning: &Diagnostic, own: &[Diagnostic]) -> bool {
     let is_unset = warning
         .message
         .ends_with("which the connector instance does not have set");
-    begins("found a secret that is written out")
-        || begins("found a comparison")
-        || begins("found page_size")
-        || is_unset && !warning.path.starts_with("source.verify")
+    let is_secret = warning
+        .message
+        .starts_with("found a secret that is written out");
+    let is_own = own.iter().any(|known| known.message == warning.message);
+    is_own || is_secret || is_unset && !warning.path.starts_with("source.verify")
 }
 
 #[cfg(test)]
@@ -227,12 +229,22 @@ mod tests {
         let definition = kanat_flow::parse(text).unwrap();
         let unset = kanat_flow::fields::unset_fields(&definition, &OneInstance, &|_, _| false);
         let missing = kanat_flow::check_names(&definition, &OneInstance);
-        let is_deployed =
-            |found: Vec<kanat_flow::Diagnostic>| found.iter().map(is_deployed).collect::<Vec<_>>();
-        assert_eq!(is_deployed(unset), vec![true]);
-        assert_eq!(is_deployed(missing), vec![false]);
-        let compared = text.replace("target:", "when: source.total | decimal(2) > 100\ntarget:");
-        let warnings = kanat_flow::parse(&compared).unwrap().warnings;
-        assert_eq!(is_deployed(warnings), vec![true]);
+        let are_deployed = |found: &[Diagnostic], own: &[Diagnostic]| {
+            assert!(!found.is_empty());
+            found.iter().all(|warning| is_deployed(warning, own))
+        };
+        assert!(are_deployed(&unset, &[]));
+        assert!(!are_deployed(&missing, &definition.warnings));
+        for (line, other) in [
+            ("target:", "when: source.total | decimal(2) > 100\ntarget:"),
+            ("source.a | lookup(missing)", "source.x | default(item)"),
+            (
+                "  method: POST\n",
+                "  method: POST\n  headers: { Content-Type: application/xml }\n",
+            ),
+        ] {
+            let own = kanat_flow::parse(&text.replace(line, other)).unwrap();
+            assert!(are_deployed(&own.warnings, &own.warnings), "{other}");
+        }
     }
 }
