@@ -4,7 +4,8 @@ use anyhow::Result;
 use clap::Subcommand;
 
 use super::{Page, Session, query, since};
-use crate::exit::failure;
+use crate::client::name::{ENVIRONMENT, MEMBER};
+use crate::exit::{failure, usage};
 use crate::output::table;
 
 const PATH: &str = "/audit-log";
@@ -35,7 +36,7 @@ pub struct List {
     /// Id of the entity, as in `flw_...`; a name is none.
     #[arg(long)]
     entity_id: Option<String>,
-    /// Id of the caller.
+    /// Id of the caller, or the e-mail address of a member.
     #[arg(long)]
     user_id: Option<String>,
     /// Id or name of an environment.
@@ -78,12 +79,22 @@ impl Command {
 
 impl List {
     async fn run(self, session: &Session) -> Result<()> {
+        let client = &session.client;
+        let environment = self.environment_id.as_deref();
+        let environment_id = client.id_of(&ENVIRONMENT, environment).await?;
+        let user_id = match self.user_id {
+            Some(user) if user.contains('@') => Some(client.id(&MEMBER, &user).await?),
+            Some(user) => Some(check_id("--user-id", user, "kanat member list")?),
+            None => None,
+        };
+        let entity_id = self.entity_id;
+        let entity_id = entity_id.map(|id| check_id("--entity-id", id, "kanat audit list"));
         let query = self.page.with([
             ("action", self.action),
             ("entityType", self.entity_type),
-            ("entityId", self.entity_id),
-            ("userId", self.user_id),
-            ("environmentId", self.environment_id),
+            ("entityId", entity_id.transpose()?),
+            ("userId", user_id),
+            ("environmentId", environment_id),
             ("status", self.status),
             ("via", self.via),
             ("requestId", self.request_id),
@@ -93,6 +104,16 @@ impl List {
         ]);
         session.list(PATH, query, COLUMNS).await
     }
+}
+
+/// Errors when a text is no id: the log would be asked for what it cannot have.
+fn check_id(flag: &str, text: String, list: &str) -> Result<String> {
+    if text.contains('_') || text == "system" {
+        return Ok(text);
+    }
+    Err(usage(format!(
+        "{flag}: {text:?} is no id, such as flw_... or mem_...; `{list}` shows ids"
+    )))
 }
 
 async fn verify(session: &Session, head: Option<String>) -> Result<()> {
@@ -108,4 +129,19 @@ async fn verify(session: &Session, head: Option<String>) -> Result<()> {
     Err(failure(
         "the audit log is not as the service has written it",
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_no_id_of_the_log() {
+        for id in ["flw_1", "mem_1", "key_1", "system"] {
+            assert_eq!(check_id("--user-id", id.to_owned(), "").unwrap(), id);
+        }
+        let refused = check_id("--user-id", "bob".to_owned(), "kanat member list");
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("\"bob\" is no id"), "{refused}");
+    }
 }

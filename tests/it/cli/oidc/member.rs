@@ -77,6 +77,13 @@ async fn an_invited_person_joins_works_and_is_removed() {
         .fails(1);
     assert!(near.contains("anna@example.com"), "{near}");
 
+    let log = ["audit", "list", "--user-id", "ANNA@example.com"];
+    let log = owner.run(&log).await.expect();
+    assert!(log.contains("member.accept"), "{log}");
+    let unknown = ["audit", "list", "--user-id", "anna"];
+    let unknown = owner.run(&unknown).await.fails(2);
+    assert!(unknown.contains("is no id"), "{unknown}");
+
     let remove = ["member", "remove", "anna@example.com"];
     owner.run(&remove).await.fails(1);
     owner
