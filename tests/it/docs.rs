@@ -39,6 +39,11 @@ async fn the_page_on_the_http_api_is_as_it_says() {
 }
 
 #[tokio::test]
+async fn the_page_on_the_first_day_is_as_it_says() {
+    follow("docs/first-day.md").await;
+}
+
+#[tokio::test]
 async fn the_page_on_grpc_is_as_it_says() {
     let python = Python::prepare().await.unwrap();
     let mut reader = Reader::with_programs(Some(python.folder()));

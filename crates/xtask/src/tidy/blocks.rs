@@ -8,12 +8,13 @@ use crate::workspace::SourceFile;
 const OTHER_SHELLS: [&str; 4] = ["bash", "shell", "zsh", "shellsession"];
 
 /// Pages whose blocks marked `sh` run in the tests (`tests/it/docs.rs`).
-const RUN: [&str; 6] = [
+const RUN: [&str; 7] = [
     "README.md",
     "docs/FLOWS.md",
     "docs/GRPC.md",
     "docs/HTTP_API.md",
     "docs/PUBLISHED_APIS.md",
+    "docs/first-day.md",
     "examples/README.md",
 ];
 
