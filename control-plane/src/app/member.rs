@@ -36,7 +36,7 @@ pub struct Invitation {
     pub member: Member,
     /// The link; `None` where this very call made the invitation before a crash.
     pub url: Option<Secret<String>>,
-    /// Whether a mail server has taken the mail with the link.
+    /// True where a mail server has taken the mail with the link.
     pub is_sent: bool,
 }
 

@@ -21,7 +21,7 @@ const LAST_USED_PRECISION: Duration = Duration::from_secs(60);
 /// Credential as the request has it.
 pub enum Presented<'h> {
     Key(&'h str),
-    /// What is no API key.
+    /// Any text that is no API key.
     Token(&'h str),
 }
 

@@ -42,7 +42,7 @@ struct Reading {
     rights: Option<Rights>,
 }
 
-/// What a credential opens.
+/// Rights of a credential.
 #[derive(Debug, Clone)]
 struct Rights {
     /// A role's text.

@@ -7,12 +7,10 @@ mod restored;
 mod silence;
 mod table;
 
-use std::collections::BTreeMap;
 use std::pin::pin;
 
 use kanat_model::Timestamp;
-use kanat_model::environment::Promoters;
-use kanat_model::id::{AccountId, EnvironmentId, NodeId};
+use kanat_model::id::{AccountId, NodeId};
 use kanat_plan_stream::PLAN_SCHEMA;
 use kanat_proto::node::v1::node_message::Kind as Out;
 use kanat_proto::node::v1::{
@@ -534,21 +532,8 @@ async fn an_environment_that_comes_reaches_connected_nodes_and_one_that_they_did
     }
     let mut one = control.connect(control.hello("node_2")).await;
     one.take_snapshot().await;
-    let canary = Environment {
-        id: EnvironmentId::generate(),
-        account_id: control.account().await,
-        name: "canary".to_owned(),
-        is_default: false,
-        generation: 0,
-        base_url: None,
-        is_protected: false,
-        promoters: Promoters::Editor,
-        variables: BTreeMap::new(),
-        retention_days: None,
-        revision: 1,
-        created_at: Timestamp::now(),
-        updated_at: Timestamp::now(),
-    };
+    let account = control.account().await;
+    let canary = Environment::new(account, "canary".to_owned(), Timestamp::now());
     let mut tx = control.store.begin().await.unwrap();
     environment::insert(&mut tx, &canary).await.unwrap();
     tx.commit().await.unwrap();

@@ -37,11 +37,11 @@ pub struct Policy<'p> {
     pub issuer: &'p str,
     pub audience: &'p str,
     pub algorithms: &'p [Algorithm],
-    /// Whether a token must name its key (`kid`).
+    /// Requirement on the name of the key (`kid`).
     pub key_id: KeyId,
 }
 
-/// Whether a token must name the key that it is signed by.
+/// Requirement on tokens to name the key that they are signed by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyId {
     Required,

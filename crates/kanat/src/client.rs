@@ -40,7 +40,7 @@ pub struct Client {
     environment: Option<String>,
 }
 
-/// What requests are authenticated by.
+/// Credential of requests.
 #[derive(Clone)]
 enum Credential {
     Key(Secret<String>),

@@ -6,11 +6,9 @@
     reason = "a benchmark that cannot go on says so where it stands"
 )]
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use kanat_model::Timestamp;
-use kanat_model::environment::Promoters;
 use kanat_model::flow::Status;
 use kanat_model::id::{AccountId, EnvironmentId, FlowId};
 use kanat_model::page::Page;
@@ -132,21 +130,9 @@ async fn fill(store: &Store, flows: usize) -> EnvironmentId {
         name: "default".to_owned(),
         created_at: NOW,
     };
-    let environment = Environment {
-        id: EnvironmentId::generate(),
-        account_id: account.id.clone(),
-        name: "development".to_owned(),
-        is_default: true,
-        generation: 0,
-        base_url: None,
-        is_protected: false,
-        promoters: Promoters::Editor,
-        variables: BTreeMap::new(),
-        retention_days: None,
-        revision: 1,
-        created_at: NOW,
-        updated_at: NOW,
-    };
+    let name = "development".to_owned();
+    let mut environment = Environment::new(account.id.clone(), name, NOW);
+    environment.is_default = true;
     let mut tx = store.begin().await.unwrap();
     account::insert(&mut tx, &account).await.unwrap();
     environment::insert(&mut tx, &environment).await.unwrap();

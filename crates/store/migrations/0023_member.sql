@@ -1,4 +1,5 @@
--- People of an account. An invited one has an invitation, an active one the issuer and the subject of its tokens.
+-- People of an account. An invited one has an invitation, an active one the issuer and the subject
+-- of its tokens.
 CREATE TABLE member (
     id                TEXT   NOT NULL PRIMARY KEY,
     account_id        TEXT   NOT NULL REFERENCES account (id),

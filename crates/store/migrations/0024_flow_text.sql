@@ -1,5 +1,6 @@
--- Names and descriptions of flows as lists look for a text in them: in the common case of letters. Flows have wide rows, and a
--- search goes through all of an environment. Existing flows get their rows from this program.
+-- Names and descriptions of flows as lists look for a text in them: in the common case of letters.
+-- Flows have wide rows, and a search goes through all of an environment. Existing flows get their
+-- rows from this program.
 CREATE TABLE flow_text (
     environment_id TEXT NOT NULL REFERENCES environment (id),
     flow_id        TEXT NOT NULL REFERENCES flow (id),

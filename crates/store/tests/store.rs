@@ -6,10 +6,7 @@
     reason = "a test that cannot go on says so where it stands"
 )]
 
-use std::collections::BTreeMap;
-
 use kanat_model::Timestamp;
-use kanat_model::environment::Promoters;
 use kanat_model::id::{AccountId, EnvironmentId};
 use kanat_store::account::Account;
 use kanat_store::environment::Environment;
@@ -95,20 +92,11 @@ impl TestStore {
         };
         account::insert(&mut tx, &row).await.unwrap();
         assert_eq!(account::first(&mut tx).await.unwrap(), Some(row));
+        let name = "development".to_owned();
         let row = Environment {
             id: environment.clone(),
-            account_id: account.clone(),
-            name: "development".to_owned(),
             is_default: true,
-            generation: 0,
-            base_url: None,
-            is_protected: false,
-            promoters: Promoters::Editor,
-            variables: BTreeMap::new(),
-            retention_days: None,
-            revision: 1,
-            created_at: NOW,
-            updated_at: NOW,
+            ..Environment::new(account.clone(), name, NOW)
         };
         environment::insert(&mut tx, &row).await.unwrap();
         assert_eq!(

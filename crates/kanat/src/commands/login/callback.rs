@@ -21,7 +21,7 @@ use crate::exit::failure;
 /// Path of the redirect address.
 pub const PATH: &str = "/callback";
 
-/// What a genuine answer has.
+/// Marks of a genuine answer.
 #[derive(Clone)]
 pub struct Expectation {
     pub state: String,

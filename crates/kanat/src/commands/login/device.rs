@@ -18,7 +18,7 @@ const SLOW_DOWN: u64 = 5;
 /// Seconds that a login may take at most, whatever the provider says.
 const MAX_EXPIRES_IN: u64 = 60 * 60;
 
-/// What the provider answers to a device. No `Debug`: the device code is a secret.
+/// Answer of the provider to a device. No `Debug`: the device code is a secret.
 #[derive(Deserialize)]
 struct Authorization {
     device_code: String,
