@@ -135,16 +135,14 @@ impl Authentication {
         known: &mut Option<Caller>,
     ) -> Result<(Caller, Environment)> {
         let as_person = self.rules.needs_identity(path);
-        let found = match credential::presented(headers)? {
+        let mut found = match credential::presented(headers)? {
             Presented::Key(text) => self.by_key(text, peer).await?,
             Presented::Token(token) => self.by_token(token, as_person, known).await?,
         };
         let caller = known.insert(found.caller.clone());
         let wanted = text_header(headers, &ENVIRONMENT)?;
-        let mut tx = self.app.store.read().await?;
-        let environment = environment_of(&mut tx, caller, wanted).await?;
+        let environment = environment_of(&mut found.tx, caller, wanted).await?;
         caller.environment_id = environment.id.clone();
-        drop(tx);
         found.note_use(&self.app).await;
         Ok((caller.clone(), environment))
     }

@@ -9,7 +9,7 @@ use kanat_auth::{Role, key};
 use kanat_model::id::AccountId;
 use kanat_model::{Code, Error, Result, Timestamp};
 use kanat_net::Peer;
-use kanat_store::{account, api_key, member};
+use kanat_store::{Tx, account, api_key, member};
 
 use super::{Authentication, unauthenticated};
 use crate::app::member::of_identity;
@@ -29,6 +29,8 @@ pub enum Presented<'h> {
 pub struct Known {
     pub caller: Caller,
     last_used_at: Option<Timestamp>,
+    /// Transaction for what else the call needs to be judged.
+    pub tx: Tx,
 }
 
 /// Returns the credential in the headers.
@@ -79,7 +81,8 @@ impl Authentication {
                 "too many wrong API keys came from this address",
             ));
         }
-        let found = api_key::by_hash(&mut *self.app.store.read().await?, &sha256).await?;
+        let mut tx = self.app.store.read().await?;
+        let found = api_key::by_hash(&mut tx, &sha256).await?;
         let now = Timestamp::now();
         // A key that has expired is answered like one that never was.
         let Some(key) = found.filter(|key| key.expires_at.is_none_or(|at| now < at)) else {
@@ -94,6 +97,7 @@ impl Authentication {
             judgement.right();
         }
         Ok(Known {
+            tx,
             last_used_at: key.last_used_at,
             caller: Caller {
                 account_id: key.account_id,
@@ -139,6 +143,7 @@ impl Authentication {
             return Ok(Known {
                 caller: caller.clone(),
                 last_used_at: None,
+                tx: self.app.store.read().await?,
             });
         }
         let member = of_identity(&self.app, account, &person).await?;
@@ -149,6 +154,7 @@ impl Authentication {
         Ok(Known {
             caller: caller.clone(),
             last_used_at: member.last_seen_at,
+            tx: self.app.store.read().await?,
         })
     }
 
@@ -166,7 +172,8 @@ impl Authentication {
 impl Known {
     /// Notes that the credential was used. Not being able to write it down is no reason to refuse
     /// the call.
-    pub async fn note_use(&self, app: &App) {
+    pub async fn note_use(self, app: &App) {
+        drop(self.tx);
         let now = Timestamp::now();
         if self
             .last_used_at

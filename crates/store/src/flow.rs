@@ -127,13 +127,13 @@ pub async fn exists(db: &mut Db, id: &FlowId) -> Result<bool> {
     Ok(db.one::<u64>(EXISTS, &[id]).await? > 0)
 }
 
-/// Statements of a list: its length, and the ids of a part of it, which are read from an index or a
-/// narrow table alone.
+/// Statements of a list, which read an index or a narrow table alone.
 struct Selection {
     /// How many of environment, status and text the statements bind.
     values: usize,
     count: &'static str,
-    ids: &'static str,
+    newest_first: &'static str,
+    oldest_first: &'static str,
 }
 
 macro_rules! selection {
@@ -141,17 +141,12 @@ macro_rules! selection {
         Selection {
             values: $values,
             count: concat!("SELECT COUNT(*) AS total ", $from),
-            ids: concat!(
-                "SELECT ",
-                $id,
-                " ",
-                $from,
-                " ORDER BY ",
-                $id,
-                " DESC ",
-                $part
-            ),
+            newest_first: selection!(ids: $id, $from, " DESC ", $part),
+            oldest_first: selection!(ids: $id, $from, " ", $part),
         }
+    };
+    (ids: $id:literal, $from:literal, $order:literal, $part:literal) => {
+        concat!("SELECT ", $id, " ", $from, " ORDER BY ", $id, $order, $part)
     };
 }
 
@@ -175,8 +170,7 @@ const WITH_TEXT: Selection = selection!(
     "LIMIT $4 OFFSET $5"
 );
 
-/// Ids that a search reads at least. Where there are fewer behind its offset, they are counted
-/// already.
+/// Ids that the first page of a search reads at least. Where there are fewer, they need no count.
 const IDS_AT_ONCE: u32 = 1_000;
 
 /// The environment's flows, newest first.
@@ -189,32 +183,60 @@ pub async fn list(
     let text = search::ignoring_case(&filter.search)?;
     let status = filter.status.map_or("", Status::as_str);
     let all: [&dyn Value; 3] = [environment, &status, &text];
-    let is_filtered = filter.status.is_some();
-    let selection = match (text.is_empty(), is_filtered) {
-        (true, false) => ALL,
-        (true, true) => IN_STATUS,
-        (false, _) => WITH_TEXT,
+    let is_search = !text.is_empty();
+    let selection = match (is_search, filter.status) {
+        (false, None) => ALL,
+        (false, Some(_)) => IN_STATUS,
+        (true, _) => WITH_TEXT,
     };
     let values = &all[..selection.values];
-    let limit = match text.is_empty() {
-        true => page.limit,
-        false => page.limit.max(IDS_AT_ONCE),
-    };
-    let part: [&dyn Value; 2] = [&limit, &page.offset];
-    let ids = search::statement(db, selection.ids);
-    let mut ids: Vec<FlowId> = db.all(ids, &[values, &part].concat()).await?;
-    let read = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-    let is_end = read < limit && (read > 0 || page.offset == 0);
-    let total = match is_end {
-        true => u64::from(page.offset) + u64::from(read),
-        false => {
-            db.one(search::statement(db, selection.count), values)
-                .await?
+    if is_search && page.offset == 0 {
+        let limit = page.limit.max(IDS_AT_ONCE);
+        let mut ids = read_ids(db, selection.newest_first, values, limit, 0).await?;
+        if ids.len() < limit as usize {
+            let total = ids.len() as u64;
+            ids.truncate(page.limit as usize);
+            let items = with_ids(db, environment, &ids).await?;
+            return Ok(ListPage { items, total, page });
         }
-    };
-    ids.truncate(usize::try_from(page.limit).unwrap_or(usize::MAX));
+    }
+    let count = search::statement(db, selection.count);
+    let total: u64 = db.one(count, values).await?;
+    let ids = page_of_ids(db, &selection, values, total, page).await?;
     let items = with_ids(db, environment, &ids).await?;
     Ok(ListPage { items, total, page })
+}
+
+/// Reads the ids of a page of `total` ones, from the end of the list that is nearer.
+async fn page_of_ids(
+    db: &mut Db,
+    selection: &Selection,
+    values: &[&dyn Value],
+    total: u64,
+    page: Page,
+) -> Result<Vec<FlowId>> {
+    let after = total.saturating_sub(u64::from(page.offset) + u64::from(page.limit));
+    if u64::from(page.offset) <= after {
+        return read_ids(db, selection.newest_first, values, page.limit, page.offset).await;
+    }
+    let length = total.saturating_sub(u64::from(page.offset));
+    let limit = u32::try_from(length).unwrap_or(page.limit).min(page.limit);
+    let after = u32::try_from(after).unwrap_or(u32::MAX);
+    let mut ids = read_ids(db, selection.oldest_first, values, limit, after).await?;
+    ids.reverse();
+    Ok(ids)
+}
+
+async fn read_ids(
+    db: &mut Db,
+    statement: &'static str,
+    values: &[&dyn Value],
+    limit: u32,
+    offset: u32,
+) -> Result<Vec<FlowId>> {
+    let part: [&dyn Value; 2] = [&limit, &offset];
+    let statement = search::statement(db, statement);
+    db.all(statement, &[values, &part].concat()).await
 }
 
 /// Flows that are read at a time. Their statements have this many ids, so that one stays prepared.

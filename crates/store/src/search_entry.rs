@@ -174,19 +174,27 @@ pub async fn find(
     let of_description = beginnings(db, OF_DESCRIPTION, words).await?;
     let mut queries = Vec::new();
     if words.len() > 1 && of_name.len() == words.len() {
-        queries.push([&scope[..], &of_name].concat());
+        queries.push(([&scope[..], &of_name].concat(), None));
     }
     for of_field in [of_name, of_description] {
-        let any = [dialect.any_of(&of_field)];
+        let any = [&scope[..], &[dialect.any_of(&of_field)]].concat();
         match (of_field.len(), words.len()) {
             (0, _) => {}
             // A word of a field is a word of the entry.
-            (_, 1) => queries.push([&scope[..], &any].concat()),
-            _ => queries.push([&scope[..], &wanted, &any].concat()),
+            (_, 1) => queries.push((any, None)),
+            _ => queries.push(([&any[..], &wanted].concat(), Some(any))),
         }
     }
     let mut found = Vec::new();
-    for query in queries {
+    for (query, of_field) in queries {
+        // PostgreSQL reads all entries of each word, also where the field has none of them.
+        if let Some(of_field) = of_field.filter(|_| dialect == Dialect::Postgres) {
+            let of_field = dialect.all_of(&of_field);
+            let entries = matches(db, environment, &of_field, before_newest).await?;
+            if entries.is_empty() {
+                continue;
+            }
+        }
         let query = dialect.all_of(&query);
         let entries = matches(db, environment, &query, before_newest).await?;
         let is_full = is_full(&entries);

@@ -18,6 +18,7 @@ on_both_databases! {
     lists_are_newest_first_filtered_and_cut_into_pages
     a_search_follows_the_texts_of_flows
     a_long_page_is_whole_and_in_order
+    pages_near_the_end_are_those_of_the_same_order
     versions_and_former_tokens_of_a_flow_are_kept
     what_a_deployed_flow_uses_is_known_until_it_is_deleted
 }
@@ -256,6 +257,36 @@ async fn a_long_page_is_whole_and_in_order(test: TestStore) {
     let newest_first = found.items.iter().rev().map(|flow| &flow.name);
     assert!(newest_first.eq(&names[5..125]));
     assert_eq!(found.total, 130);
+}
+
+async fn pages_near_the_end_are_those_of_the_same_order(test: TestStore) {
+    let mut tx = test.store.begin().await.unwrap();
+    for n in 0..10 {
+        flow::insert(&mut tx, &test.flow(&format!("flow{n}")))
+            .await
+            .unwrap();
+    }
+    for search in ["", "low"] {
+        let filter = Filter {
+            search: search.to_owned(),
+            ..Filter::default()
+        };
+        for (limit, offset, numbers) in [
+            (3, 6, &[3, 2, 1][..]),
+            (3, 8, &[1, 0]),
+            (20, 1, &[8, 7, 6, 5, 4, 3, 2, 1, 0]),
+            (3, 10, &[]),
+            (3, u32::MAX, &[]),
+        ] {
+            let page = Page { limit, offset };
+            let found = flow::list(&mut tx, &test.environment, &filter, page).await;
+            let found = found.unwrap();
+            let names = found.items.iter().map(|flow| flow.name.clone());
+            let expected = numbers.iter().map(|n| format!("flow{n}"));
+            assert!(names.eq(expected), "{limit} after {offset} with {search:?}");
+            assert_eq!(found.total, 10);
+        }
+    }
 }
 
 async fn versions_and_former_tokens_of_a_flow_are_kept(test: TestStore) {
