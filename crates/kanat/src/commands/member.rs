@@ -129,9 +129,23 @@ async fn accept(session: &Session, link: &str) -> Result<()> {
     let accepted = session.post("/members/accept", &body, |member| {
         format!("{} is {} now", title(member), member.text("role"))
     });
-    accepted.await?;
-    session.hint("`kanat whoami` shows the account");
-    Ok(())
+    let accepted = accepted.await;
+    let url = session.client.url();
+    match service_of(link).filter(|service| accepted.is_err() && *service != url) {
+        Some(service) => session.hint(&format!(
+            "the link is of {service}, and {url} was asked: if these are two services, `kanat \
+             login --oidc --url {service}` goes to the other one"
+        )),
+        None if accepted.is_ok() => session.hint("`kanat whoami` shows the account"),
+        None => {}
+    }
+    accepted.map(drop)
+}
+
+/// Returns the address of the service that has made a link.
+fn service_of(link: &str) -> Option<&str> {
+    let (service, _) = link.trim().split_once("/api/v1/invite")?;
+    Some(service)
 }
 
 /// Returns the address of a member; the name of one who has none.

@@ -42,10 +42,17 @@ async fn an_invited_person_joins_works_and_is_removed() {
     assert_ne!(link, first);
     let refused = owner.run(&["member", "accept", link.trim()]).await.fails(1);
     assert!(refused.contains("kanat login --oidc"), "{refused}");
-    anna_cli
-        .run(&["member", "accept", first.trim()])
+    let former = first.trim();
+    anna_cli.run(&["member", "accept", former]).await.fails(1);
+    let of_other = former.replace(&app.base, "http://other.example");
+    let refused = anna_cli
+        .run(&["member", "accept", &of_other])
         .await
         .fails(1);
+    assert!(
+        refused.contains("the link is of http://other.example"),
+        "{refused}"
+    );
     let joined = anna_cli.run(&["member", "accept", link.trim()]).await;
     let joined = joined.expect();
     assert!(

@@ -28,10 +28,11 @@ pub struct Expectation {
     pub issuer: String,
 }
 
-/// Waits for the browser; returns the code of the provider.
+/// Waits for the browser; returns the code of the provider. Answers that are not of this login, as
+/// any page may send them, are refused and otherwise ignored.
 ///
 /// # Errors
-/// The provider refused the login, or the answer is not of this login.
+/// The provider refused the login, or its answer has no code.
 pub async fn wait(listener: TcpListener, expectation: Expectation) -> Result<String> {
     // Browsers open connections on which they send nothing: several are served at once.
     let mut connections = JoinSet::new();
@@ -77,7 +78,10 @@ fn answer(
     if method != Method::GET {
         return page(StatusCode::METHOD_NOT_ALLOWED, "Only GET is answered here.");
     }
-    let code = expectation.read(uri.query().unwrap_or_default());
+    let Some(code) = expectation.read(uri.query().unwrap_or_default()) else {
+        let text = "This is not the answer that the command line waits for: log in once more.";
+        return page(StatusCode::BAD_REQUEST, text);
+    };
     let response = match &code {
         Ok(_) => page(
             StatusCode::OK,
@@ -94,28 +98,25 @@ fn answer(
 }
 
 impl Expectation {
-    /// Reads the query of an answer; returns the code.
-    fn read(&self, query: &str) -> Result<String> {
-        let url = Url::parse(&format!("http://127.0.0.1/?{query}"));
-        let url = url.context("the answer of the browser cannot be read")?;
+    /// Reads the query of an answer; returns the code, or nothing where it is not of this login.
+    fn read(&self, query: &str) -> Option<Result<String>> {
+        let url = Url::parse(&format!("http://127.0.0.1/?{query}")).ok()?;
         let given: HashMap<String, String> = url.query_pairs().into_owned().collect();
         let is_ours = given.get("state") == Some(&self.state)
             // RFC 9207: a provider may say who it is.
             && given.get("iss").is_none_or(|issuer| *issuer == self.issuer);
         if !is_ours {
-            return Err(failure("the answer of the browser is not of this login"));
+            return None;
         }
         if let Some(error) = given.get("error") {
             let description = given.get("error_description");
             let refusal = Refusal::new(error, description.map_or("", String::as_str));
-            return Err(failure(format!(
-                "{} refuses the login: {refusal}",
-                self.issuer
-            )));
+            let message = format!("{} refuses the login: {refusal}", self.issuer);
+            return Some(Err(failure(message)));
         }
         let code = given.get("code").filter(|code| !code.is_empty());
-        code.cloned()
-            .ok_or_else(|| failure("the answer of the browser has no code"))
+        let code = code.cloned();
+        Some(code.ok_or_else(|| failure("the answer of the browser has no code")))
     }
 }
 
@@ -144,36 +145,37 @@ fn page(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
 mod tests {
     use super::*;
 
-    fn read(query: &str) -> Result<String, String> {
+    fn read(query: &str) -> Option<Result<String, String>> {
         let expectation = Expectation {
             state: "s-1".to_owned(),
             issuer: "https://id.example".to_owned(),
         };
-        expectation.read(query).map_err(|error| error.to_string())
+        let code = expectation.read(query)?;
+        Some(code.map_err(|error| error.to_string()))
     }
 
     #[test]
     fn a_code_counts_with_the_state_of_the_login() {
-        assert_eq!(read("code=a%2Fb&state=s-1").as_deref(), Ok("a/b"));
+        assert_eq!(read("code=a%2Fb&state=s-1"), Some(Ok("a/b".to_owned())));
         let issuer = "code=c&state=s-1&iss=https%3A%2F%2Fid.example";
-        assert_eq!(read(issuer).as_deref(), Ok("c"));
+        assert_eq!(read(issuer), Some(Ok("c".to_owned())));
         for other in [
             "code=c",
             "code=c&state=s-2",
             "",
             "code=c&state=s-1&iss=https%3A%2F%2Fother.example",
         ] {
-            let error = read(other).unwrap_err();
-            assert!(error.contains("not of this login"), "{other}: {error}");
+            assert_eq!(read(other), None, "{other}");
         }
-        assert!(read("state=s-1").unwrap_err().contains("no code"));
+        let error = read("state=s-1").unwrap().unwrap_err();
+        assert!(error.contains("no code"), "{error}");
     }
 
     #[test]
     fn a_refusal_is_in_the_words_of_the_provider() {
         let query = "error=access_denied&error_description=the+person+declined&state=s-1";
         assert_eq!(
-            read(query).unwrap_err(),
+            read(query).unwrap().unwrap_err(),
             "https://id.example refuses the login: the person declined (access_denied)"
         );
     }
