@@ -134,10 +134,11 @@ impl Authentication {
         peer: Option<&Peer>,
         known: &mut Option<Caller>,
     ) -> Result<(Caller, Environment)> {
-        let as_person = self.rules.needs_identity(path);
+        let needs_identity = self.rules.needs_identity(path);
         let mut found = match credential::presented(headers)? {
             Presented::Key(text) => self.by_key(text, peer).await?,
-            Presented::Token(token) => self.by_token(token, as_person, known).await?,
+            Presented::Token(token) if needs_identity => self.person(token, known).await?,
+            Presented::Token(token) => self.member(token, known).await?,
         };
         let caller = known.insert(found.caller.clone());
         let wanted = text_header(headers, &ENVIRONMENT)?;

@@ -14,6 +14,7 @@ use kanat_store::{Tx, account, api_key, member};
 use super::{Authentication, unauthenticated};
 use crate::app::member::of_identity;
 use crate::app::{App, Caller, Credential};
+use crate::identity::Identity;
 
 /// When a credential was last used is written down no more often than this.
 const LAST_USED_PRECISION: Duration = Duration::from_secs(60);
@@ -114,39 +115,21 @@ impl Authentication {
         })
     }
 
-    /// Returns the caller of a token: the person alone where `as_person`, else the member. A person
-    /// whose token is right is `known` although the call is refused.
-    pub(super) async fn by_token(
-        &self,
-        token: &str,
-        as_person: bool,
-        known: &mut Option<Caller>,
-    ) -> Result<Known> {
-        if self.app.identities.is_empty() {
-            return Err(no_key());
-        }
-        let person = self.app.identities.verify(token, Timestamp::now()).await?;
-        let account = self.account().await?;
-        let person = Arc::new(person);
-        let caller = known.insert(Caller {
-            account_id: account.clone(),
-            environment_id: "".into(),
-            role: Role::Viewer,
-            name: person.name.clone(),
-            email: person.email.clone(),
-            bound_to: None,
-            expires_at: Some(person.expires_at),
-            credential: Credential::Person(Arc::clone(&person)),
-            call: None,
-        });
-        if as_person {
-            return Ok(Known {
-                caller: caller.clone(),
-                last_used_at: None,
-                tx: self.app.store.read().await?,
-            });
-        }
-        let member = of_identity(&self.app, account, &person).await?;
+    /// Returns the person of a token, member or not.
+    pub(super) async fn person(&self, token: &str, known: &mut Option<Caller>) -> Result<Known> {
+        let (_, caller) = self.identified(token, known).await?;
+        Ok(Known {
+            caller: caller.clone(),
+            last_used_at: None,
+            tx: self.app.store.read().await?,
+        })
+    }
+
+    /// Returns the member whose token it is. A person whose token is right is `known` although the
+    /// call is refused.
+    pub(super) async fn member(&self, token: &str, known: &mut Option<Caller>) -> Result<Known> {
+        let (person, caller) = self.identified(token, known).await?;
+        let member = of_identity(&self.app, &caller.account_id, &person).await?;
         caller.role = Role::parse(&member.role).unwrap_or(Role::Viewer);
         member.title().clone_into(&mut caller.name);
         caller.email = member.email;
@@ -156,6 +139,31 @@ impl Authentication {
             last_used_at: member.last_seen_at,
             tx: self.app.store.read().await?,
         })
+    }
+
+    /// Verifies a token; its person is `known` from then on.
+    async fn identified<'k>(
+        &self,
+        token: &str,
+        known: &'k mut Option<Caller>,
+    ) -> Result<(Arc<Identity>, &'k mut Caller)> {
+        if self.app.identities.is_empty() {
+            return Err(no_key());
+        }
+        let person = self.app.identities.verify(token, Timestamp::now()).await?;
+        let person = Arc::new(person);
+        let caller = known.insert(Caller {
+            account_id: self.account().await?.clone(),
+            environment_id: "".into(),
+            role: Role::Viewer,
+            name: person.name.clone(),
+            email: person.email.clone(),
+            bound_to: None,
+            expires_at: Some(person.expires_at),
+            credential: Credential::Person(Arc::clone(&person)),
+            call: None,
+        });
+        Ok((person, caller))
     }
 
     /// Returns the one account of the deployment, which the first start makes.
