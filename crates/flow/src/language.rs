@@ -15,6 +15,28 @@ pub(crate) fn names(path: &str) -> impl Iterator<Item = &'static str> {
     schema::children(path).map(schema::name)
 }
 
+/// Returns `; <name> is a key of ...` for a key that belongs elsewhere, or an empty text.
+pub(crate) fn place_hint(name: &str) -> String {
+    if name == "adapter" {
+        return "; `adapter` is a key of the definition itself, beside `source` and `target`: the \
+                type of the adapter (source, transform or target) says where it runs"
+            .to_owned();
+    }
+    let mut places: Vec<String> = Vec::new();
+    for key in KEYS.iter().filter(|key| schema::name(key) == name) {
+        let place = match key.path.rsplit_once('.').map(|(parent, _)| parent) {
+            None => "of the definition itself".to_owned(),
+            Some("steps[]") => "of a step".to_owned(),
+            Some(parent) => format!("of `{parent}`"),
+        };
+        places.push(place);
+    }
+    if places.is_empty() {
+        return String::new();
+    }
+    format!("; `{name}` is a key {}", places.join(" and "))
+}
+
 /// A key of definitions.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {

@@ -132,9 +132,13 @@ impl Checker {
             .filter(|(member, _)| !known.contains(&member.name.as_str()));
         for (member, inner) in unknown.take(MAX_DIAGNOSTICS) {
             let near = nearest::suggestion(&member.name, known.iter().copied());
+            let hint = match near.is_empty() {
+                true => language::place_hint(&member.name),
+                false => near,
+            };
             let name = duration::quoted(&member.name);
             let message = format!(
-                "found the unknown key {name}, expected {}{near}",
+                "found the unknown key {name}, expected {}{hint}",
                 known.join(", ")
             );
             self.report(member.at, &inner.path, message);

@@ -106,3 +106,39 @@ fn warns_of_a_content_type_that_is_not_that_of_a_mapping() {
     }
     assert_eq!(warnings("text/csv", ""), [""; 0], "the payload may be CSV");
 }
+
+#[test]
+fn a_key_in_the_wrong_place_is_told_where_it_goes() {
+    let rest = "source: {trigger: manual}\n";
+    let target = "target: {connector: erp, endpoint: /x, adapter: lines}";
+    let found = faults(&format!("flow: f\n{rest}{target}\n"));
+    assert_eq!(found.len(), 1, "{found:?}");
+    let adapter = "`adapter` is a key of the definition itself, beside `source` and `target`: the \
+                   type of the adapter (source, transform or target) says where it runs";
+    assert!(found[0].ends_with(adapter), "{found:?}");
+    for (wrong, expected) in [
+        (
+            "steps: [{name: a, action: http.get, adapter: lines}]",
+            adapter,
+        ),
+        (
+            "target: {connector: erp, endpoint: /x, retry: 1x fixed(1s)}",
+            "`retry` is a key of `on_error`",
+        ),
+        (
+            "target: {connector: erp, endpoint: /x}\nendpoint: /y",
+            "`endpoint` is a key of `target`",
+        ),
+        (
+            "target: {connector: erp, endpoint: /x}\nparams: {}",
+            "`params` is a key of `source.poll` and of a step",
+        ),
+    ] {
+        let found = faults(&format!("flow: f\n{rest}{wrong}\n"));
+        let has_hint = found.iter().any(|fault| fault.ends_with(expected));
+        assert!(has_hint, "{wrong}: {found:?}");
+    }
+    let slip = "target: {connector: erp, endpoint: /x, metod: POST}";
+    let found = faults(&format!("flow: f\n{rest}{slip}\n"));
+    assert!(found[0].ends_with("did you mean \"method\""), "{found:?}");
+}
