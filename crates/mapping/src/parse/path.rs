@@ -6,6 +6,7 @@ use super::{ParseResult, Parser};
 use crate::ParseError;
 use crate::path::{Path, Segment};
 use crate::references::{InstanceValue, ItemReference, Reference, Root, ValueForm};
+use crate::transform;
 
 const MAX_STEPS: usize = 64;
 
@@ -77,12 +78,26 @@ impl Parser<'_> {
         let named = word.split_once('-').filter(|(first, _)| {
             Root::parse(first).is_some() || ["true", "false", "null"].contains(first)
         });
-        if let Some((first, rest)) = named {
+        if let Some(called) = self.called_transform(word) {
+            hint = called;
+        } else if let Some((first, rest)) = named {
             hint = format!("; a minus stands between blanks: `{first} - {rest}`");
         } else if hint.is_empty() && !word.starts_with('-') {
             hint = self.quoted_hint(word);
         }
         self.unexpected(&format!("one of the roots {}{hint}", names.join(", ")))
+    }
+
+    /// Returns how a transform is applied that is written as a function.
+    fn called_transform(&self, word: &str) -> Option<String> {
+        let is_called = self.here()[word.len()..].trim_start().starts_with('(');
+        let is_known = transform::functions().any(|known| known.name == word);
+        (is_called && is_known).then(|| {
+            format!(
+                "; `{word}` is a transform: it stands behind its value and a pipe, as in \
+                 `source.value | {word}`"
+            )
+        })
     }
 
     /// Returns how a word that stands alone is written as a text; with the quotes of YAML around it

@@ -123,6 +123,15 @@ fn names_the_nearest_root_and_transform() {
         "there is no transform `Trim`; did you mean `trim`?",
     );
     refuses("source.a | xyzzy", 11, "there is no transform `xyzzy`");
+    for called in ["parse_csv(source.csv)", "uppercase (source.a)"] {
+        let name = called.split(['(', ' ']).next().unwrap();
+        let piped = format!(
+            "; `{name}` is a transform: it stands behind its value and a pipe, as in \
+             `source.value | {name}`"
+        );
+        refuses(called, 0, &format!("found `{name}`, {roots}{piped}"));
+    }
+    refuses("xyzzy(source.a)", 0, &format!("found `xyzzy`, {roots}"));
 }
 
 #[test]
