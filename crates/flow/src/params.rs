@@ -5,10 +5,13 @@
 //! to check at run time, as is everything that a template fills in.
 
 use kanat_catalog::Action;
+use kanat_mapping::Template;
 use serde_json::Value as Schema;
 
+use crate::check::literal_character;
 use crate::definition::Step;
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::duration::quoted;
 use crate::nearest;
 use crate::yaml::{Member, Node, Value, member_path};
 
@@ -25,6 +28,7 @@ pub(crate) fn check(step: &Step, action: &Action) -> Vec<Diagnostic> {
         Some(node) => {
             let path = step.action.path.replace(".action", ".params");
             check.node(node, &schema, &path);
+            check.open_path(node, action, &path);
         }
         None => {
             let empty = Node {
@@ -43,6 +47,31 @@ struct ParamCheck<'s> {
 }
 
 impl<'s> ParamCheck<'s> {
+    /// Reports a query in the param that is the whole path of the request. The path is encoded, so
+    /// that a call with `?` would go to another path.
+    fn open_path(&mut self, params: &Node, action: &Action, path: &str) {
+        let (Some(param), Value::Map(members)) = (action.open_path(), &params.value) else {
+            return;
+        };
+        let Some(member) = members.iter().find(|member| member.name == param) else {
+            return;
+        };
+        let Value::Text(text) = &member.value.value else {
+            return;
+        };
+        let template = Template::parse(&text.text).ok();
+        let found = template.and_then(|it| literal_character(&it, |c| matches!(c, '?' | '#')));
+        if let Some(found) = found {
+            let message = format!(
+                "found the character {found:?} in {}, which is sent as a part of the path: put \
+                 the parameters of the query into params.query, or write {{{{ '{found}' }}}} for \
+                 the character itself",
+                quoted(&text.text)
+            );
+            self.fault(&member.value, &member_path(path, param), message);
+        }
+    }
+
     fn node(&mut self, node: &Node, schema: &'s Schema, path: &str) {
         let schema = self.resolved(schema);
         if matches!(&node.value, Value::Text(text) if text.text.contains("{{")) {

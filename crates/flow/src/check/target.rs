@@ -188,6 +188,14 @@ fn path_segments(endpoint: &str) -> impl Iterator<Item = String> {
         .into_iter()
 }
 
+/// Returns the first character of a template's literal parts that is one of these.
+pub(crate) fn literal_character(
+    template: &Template,
+    is_one: impl FnMut(&char) -> bool,
+) -> Option<char> {
+    template.literals().flat_map(str::chars).find(is_one)
+}
+
 /// Returns a character as it stands in a URL.
 fn percent_encoded(c: char) -> String {
     let mut buffer = [0; 4];
@@ -206,11 +214,7 @@ fn endpoint(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<Temp
     let is_stray = |c: &char| c.is_control() || c.is_whitespace() || matches!(c, '#' | '\\');
     // Builds before took these beside an expression.
     let is_taken = checker.stored && template.is_literal().is_none();
-    let stray = template
-        .literals()
-        .flat_map(str::chars)
-        .find(is_stray)
-        .filter(|_| !is_taken);
+    let stray = literal_character(&template, is_stray).filter(|_| !is_taken);
     if has_scheme {
         checker.type_error(cursor, EXPECTED);
     } else if let Some(stray) = stray {

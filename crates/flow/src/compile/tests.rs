@@ -284,6 +284,49 @@ fn warns_of_names_that_do_not_exist() {
 }
 
 #[test]
+fn warns_of_a_query_in_the_path_of_a_step() {
+    let of_path = |path: &str| {
+        let params = format!("{{path: \"{path}\"}}");
+        warnings(&format!(
+            "steps:\n  - {{name: n, connector: shop, action: http.get, params: {params}}}\n"
+        ))
+    };
+    for (path, found) in [
+        ("/orders?status=open", "'?'"),
+        ("/orders/{{ source.id }}?status=open", "'?'"),
+        ("/orders?status={{ source.status }}", "'?'"),
+        ("/orders#{{ source.id }}", "'#'"),
+    ] {
+        let warnings = of_path(path);
+        assert_eq!(warnings.len(), 1, "{path}: {warnings:?}");
+        assert!(
+            warnings[0].contains("steps[0].params.path: "),
+            "{warnings:?}"
+        );
+        let found = format!("found the character {found}");
+        assert!(warnings[0].contains(&found), "{warnings:?}");
+        assert!(warnings[0].contains("into params.query"), "{warnings:?}");
+    }
+    for path in [
+        "/orders/{{ source.id }}",
+        "/a b",
+        "/orders{{ '?' }}",
+        "/a%23",
+    ] {
+        assert_eq!(of_path(path), [""; 0], "{path}");
+    }
+    let file = "steps:\n  - {name: n, connector: g, action: github.get-file, params: {owner: \
+                a, repo: b, path: \"what?.md\"}}\n";
+    assert!(
+        warnings(file)
+            .iter()
+            .all(|warning| !warning.contains("character")),
+        "a file may have such a name: {:?}",
+        warnings(file)
+    );
+}
+
+#[test]
 fn warns_of_a_hundred_names_at_most() {
     let fields: String = (0..500)
         .map(|n| format!("  f{n}: source.a | lookup(t{n})\n"))
