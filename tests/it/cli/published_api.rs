@@ -378,3 +378,59 @@ async fn an_update_that_cannot_be_is_refused_before_the_question() {
         assert!(told.contains(flag) && !told.contains("--yes"), "{told}");
     }
 }
+
+#[tokio::test]
+async fn an_api_is_shown_with_the_pages_that_may_call_and_with_its_answer() {
+    let app = TestApp::start().await;
+    app.api.deployed(&quote("quotes")).await;
+    let plain = serde_json::json!({
+        "flowName": "quotes", "path": "plain", "name": "plain", "requestSchema": true,
+    });
+    let apis = "/api/v1/published-apis";
+    app.api.post(apis, &plain).await.expect(201);
+    let cli = Cli::of(&app);
+    let shown = cli.run(&["api", "show", "plain"]).await.expect();
+    for absent in ["CORS", "Answer status", "Response mapping"] {
+        assert!(!shown.contains(absent), "{shown}");
+    }
+    let whole = serde_json::json!({
+        "flowName": "quotes", "path": "whole", "name": "whole", "requestSchema": true,
+        "responseSchema": true,
+        "responseMapping": { "price": "source.total", "lines": { "each": "source.items", "map": { "sku": "item.sku" } } },
+        "responseStatus": 201,
+        "responseHeaders": { "X-Kind": "quote of {{ source.id }}" },
+        "strictResponse": true,
+        "cors": {
+            "origins": ["https://shop.example", "https://b.example"],
+            "headers": ["X-Shop"], "exposedHeaders": ["X-Kind"],
+            "credentials": true, "maxAgeSeconds": 60,
+        },
+    });
+    app.api.post(apis, &whole).await.expect(201);
+    let shown = cli.run(&["api", "show", "whole"]).await.expect();
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for line in [
+        "CORS origins: https://shop.example, https://b.example",
+        "CORS headers: X-Shop",
+        "CORS exposes: X-Kind",
+        "CORS credentials: true",
+        "CORS max age: 60 s",
+        "Answer status: 201",
+        "Answer headers: X-Kind: quote of {{ source.id }}",
+        "Strict answer: true",
+        "Response mapping",
+        r#""price": "source.total""#,
+        r#""sku": "item.sku""#,
+    ] {
+        assert!(words.contains(line), "{line}: {shown}");
+    }
+    let one = serde_json::json!({
+        "flowName": "quotes", "path": "one", "name": "one", "requestSchema": true,
+        "responseSchema": true, "responseMapping": "source.total", "cors": { "origins": ["*"] },
+    });
+    app.api.post(apis, &one).await.expect(201);
+    let shown = cli.run(&["api", "show", "one"]).await.expect();
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("Response mapping source.total"), "{shown}");
+    assert!(words.contains("CORS max age: 600 s"), "{shown}");
+}

@@ -3,6 +3,7 @@
 mod conduct;
 mod keywords;
 pub mod reach;
+mod show;
 mod update;
 
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ use crate::cli::secret;
 use crate::client::Unreachable;
 use crate::client::name::{API, FLOW, segment};
 use crate::exit::usage;
-use crate::output::{self, Json, table};
+use crate::output::{self, Json};
 use conduct::Conduct;
 
 /// Commands for published APIs. An API is named by its id or its name.
@@ -152,11 +153,6 @@ pub struct Call {
 
 const COLUMNS: &str = "NAME:name,METHOD:method,PATH:path,FLOW:flowName,AUTH:authType,\
                        VERSION:currentVersion,ID:id";
-const FIELDS: &str = "Name:name,Description:description,Method:method,Path:path,Url:url,\
-                      Flow:flowName,Auth:authType,Issuer:oauth2.issuer,Request:request,\
-                      Validation:validationMode,Answer:answer,Deadline:deadline,\
-                      On timeout:onTimeout,Id:id,Updated:updatedAt";
-
 /// The columns of a list of versions.
 pub const VERSIONS: &str = "VERSION:version,STATUS:status,SUNSET:sunsetDate,FLOW:flowName,URL:url";
 
@@ -177,7 +173,7 @@ impl Command {
             Self::Show { api } => {
                 let path = client.path(&API, &api).await?;
                 let found = client.get(&path, &[]).await?;
-                session.print(&found, whole)?;
+                session.print(&found, show::whole)?;
                 reach::hint(session, &found).await;
                 Ok(())
             }
@@ -320,55 +316,4 @@ fn pair(text: &str) -> Result<(String, String), String> {
     found
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .ok_or_else(|| "is not NAME=VALUE".to_owned())
-}
-
-fn whole(api: &Json) -> String {
-    let said = [("request", request(api)), ("answer", response(api))];
-    let said = said.map(|(name, text)| (name, Some(Json::Text(text))));
-    let fields = table::fields(&api.clone().with(said), FIELDS);
-    format!("{fields}\n{}", table::rows(api.list("versions"), VERSIONS))
-}
-
-/// Returns what the current version takes.
-fn request(api: &Json) -> String {
-    if api.has("requestSchema") {
-        "what fits its schema".to_owned()
-    } else {
-        "anything: it has no schema".to_owned()
-    }
-}
-
-/// Returns what the current version answers. Without a schema of answers a call does not wait for
-/// the flow.
-fn response(api: &Json) -> String {
-    let mapping = match api.has("responseMapping") {
-        true => " by a response mapping",
-        false => "",
-    };
-    let form = match api.text("responseSchema").as_str() {
-        "" => return "202 with the message's id".to_owned(),
-        "true" => "of any form",
-        _ => "with a schema",
-    };
-    format!("the flow's result{mapping}, {form}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn says_what_an_api_answers() {
-        let told = |members: &str| response(&Json::parse(&format!("{{{members}}}")).unwrap());
-        assert_eq!(told(""), "202 with the message's id");
-        assert_eq!(
-            told(r#""responseSchema":true"#),
-            "the flow's result, of any form"
-        );
-        let mapped = told(r#""responseSchema":{"type":"object"},"responseMapping":"source""#);
-        assert_eq!(
-            mapped,
-            "the flow's result by a response mapping, with a schema"
-        );
-    }
 }

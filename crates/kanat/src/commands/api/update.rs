@@ -4,7 +4,8 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 
-use super::{Conduct, Content, whole};
+use super::show::whole;
+use super::{Conduct, Content};
 use crate::client::name::API;
 use crate::commands::confirm::Consent;
 use crate::commands::{Session, input};
