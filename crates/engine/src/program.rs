@@ -153,12 +153,50 @@ impl Program {
         self.parts.when.as_ref()?.mismatch(&scope)
     }
 
-    /// Returns the fields of the mapping that compare a text with a number, each with a sentence on
-    /// the comparison. Calls no adapter.
-    pub fn mismatches(&self, input: &Input, resources: &dyn Resources) -> Vec<(String, String)> {
+    /// Returns the fields of the mapping that compare a text with a number, and those whose
+    /// template has a part that renders to nothing, each with a sentence on it. Calls no adapter.
+    pub fn mapping_remarks(
+        &self,
+        input: &Input,
+        resources: &dyn Resources,
+    ) -> Vec<(String, String)> {
         let scope = self.scope(input, self.target_instance(resources), resources);
         let mapping = self.parts.mapping.as_ref();
-        mapping.map_or_else(Vec::new, |mapping| mapping.mismatches(&scope))
+        mapping.map_or_else(Vec::new, |mapping| mapping.remarks(&scope))
+    }
+
+    /// Returns the params of a step whose template has a part that renders to nothing, each with a
+    /// sentence on it. Calls no adapter.
+    pub fn step_remarks(
+        &self,
+        step: &Step,
+        input: &Input,
+        resources: &dyn Resources,
+    ) -> Vec<(String, String)> {
+        let scope = self.scope(input, resources.instance(&step.instance), resources);
+        let found = step.params.missing_parts(&scope).into_iter();
+        let placed = found.map(|(param, sentence)| (format!("params.{param}"), sentence));
+        placed.collect()
+    }
+
+    /// Returns the endpoint and the headers of the target whose template has a part that renders to
+    /// nothing, each with a sentence on it. Calls no adapter.
+    pub fn target_remarks(
+        &self,
+        input: &Input,
+        resources: &dyn Resources,
+    ) -> Vec<(String, String)> {
+        let Some(target) = &self.parts.target else {
+            return Vec::new();
+        };
+        let scope = self.scope(input, self.target_instance(resources), resources);
+        let endpoint = ("target.endpoint".to_owned(), &target.endpoint);
+        let headers = target.headers.iter();
+        let headers = headers.map(|(name, template)| (format!("target.headers.{name}"), template));
+        let templates = std::iter::once(endpoint).chain(headers);
+        templates
+            .filter_map(|(place, template)| Some((place, template.missing_part(&scope)?)))
+            .collect()
     }
 
     /// Evaluates the keys on the inbound payload. Returns the fields of the definition whose

@@ -3,7 +3,9 @@
 use crate::environment::Environment;
 use crate::template::Parts;
 use crate::transform::{MAX_BYTES, too_large};
-use crate::{Effort, EvaluationError, ParseError, References, Scope, Template, Value, json};
+use crate::{
+    Effort, EvaluationError, NoAdapters, ParseError, References, Scope, Template, Value, json,
+};
 
 /// Parsed document. Parts without a template are written as they stand.
 #[derive(Debug, Clone)]
@@ -73,6 +75,19 @@ impl JsonTemplate {
                 .secret_texts(&Environment::new(&scope), is_secret, &mut texts);
         }
         texts
+    }
+
+    /// Returns the places of templates with a part that renders to nothing, each with a sentence on
+    /// the first such part. Calls no adapter.
+    pub fn missing_parts(&self, scope: &Scope) -> Vec<(String, String)> {
+        let scope = Scope {
+            adapters: &NoAdapters,
+            ..*scope
+        };
+        let mut found = Vec::new();
+        self.root
+            .missing_parts("", &Environment::new(&scope), &mut found);
+        found
     }
 
     /// Appends the document. Members and items whose template gives undefined are left out.
@@ -168,6 +183,36 @@ impl Node {
                 members
                     .iter()
                     .for_each(|(_, member)| member.secret_texts(environment, is_secret, texts));
+            }
+        }
+    }
+
+    fn missing_parts<'s>(
+        &'s self,
+        place: &str,
+        environment: &Environment<'s>,
+        found: &mut Vec<(String, String)>,
+    ) {
+        match self {
+            Self::Literal(_) => {}
+            Self::Template(template) => {
+                let sentence = template.missing_part(environment);
+                found.extend(sentence.map(|sentence| (place.to_owned(), sentence)));
+            }
+            Self::List(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    item.missing_parts(&format!("{place}[{index}]"), environment, found);
+                }
+            }
+            Self::Object(members) => {
+                for (key, member) in members {
+                    let name = json::decode(key);
+                    let place = match place {
+                        "" => name.into_owned(),
+                        place => format!("{place}.{name}"),
+                    };
+                    member.missing_parts(&place, environment, found);
+                }
             }
         }
     }

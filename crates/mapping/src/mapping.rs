@@ -1,7 +1,7 @@
 //! The fields of an object, each from an expression, a template, or a list mapped item by item.
 
 mod build;
-mod mismatch;
+mod remarks;
 mod write;
 
 use crate::evaluate::CompiledExpression;
@@ -92,10 +92,11 @@ impl Mapping {
         &self.references
     }
 
-    /// Returns the fields that compare a text with a number for a message, each with a sentence on
-    /// the first of these comparisons. Calls no adapter.
-    pub fn mismatches(&self, scope: &Scope) -> Vec<(String, String)> {
-        mismatch::of(self, scope)
+    /// Returns the fields that compare a text with a number for a message, and those whose template
+    /// has a part that renders to nothing, each with a sentence on the first of these places. Calls
+    /// no adapter.
+    pub fn remarks(&self, scope: &Scope) -> Vec<(String, String)> {
+        remarks::of(self, scope)
     }
 
     /// Appends the object as JSON. On an error, `out` keeps its former length.

@@ -1,6 +1,7 @@
 //! Templates: texts with `{{ }}` in them.
 
 mod endpoint;
+mod missing;
 
 use std::sync::Arc;
 

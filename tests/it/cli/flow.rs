@@ -1,5 +1,7 @@
 //! `kanat flow`: from a file to a message that was delivered.
 
+mod test;
+
 use kanat_tests::cli::Cli;
 use kanat_tests::{FakeTarget, TestApp, until};
 use serde_json::json;

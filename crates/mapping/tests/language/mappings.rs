@@ -320,7 +320,7 @@ fn names_the_fields_that_compare_a_text_with_a_number() {
             ),
         ),
     ])
-    .mismatches(&scope());
+    .remarks(&scope());
     let sentence = |text: &str, path: &str| {
         format!("the expression compares a text ({text:?}) with a number; use {path} | number")
     };
@@ -337,9 +337,39 @@ fn names_the_fields_that_compare_a_text_with_a_number() {
         "lines",
         Each("source.lines", &[("dear", Text("item.price > 1"))]),
     )])
-    .mismatches(&scope());
+    .remarks(&scope());
     assert_eq!(
         found,
         [("lines[0].dear".to_owned(), sentence("1.10", "item.price"))]
+    );
+}
+
+#[test]
+fn names_the_fields_whose_template_has_a_part_that_renders_to_nothing() {
+    let found = mapping(&[
+        ("text", Text("{{ source.id }} of {{ source.nothing }}")),
+        ("nested.two", Text("{{ source.none.x }}{{ source.id }}")),
+        ("whole", Text("{{ source.nothing }}")),
+        ("given", Text("of {{ source.nothing | default('') }}")),
+        (
+            "lines",
+            Each(
+                "source.lines",
+                &[("label", Text("{{ index }}: {{ item.no }}"))],
+            ),
+        ),
+    ])
+    .remarks(&scope());
+    let sentence = |path: &str| {
+        format!("{path} is undefined and renders to nothing; `default` gives it a text")
+    };
+    assert_eq!(
+        found,
+        [
+            ("text", "source.nothing"),
+            ("nested.two", "source.none.x"),
+            ("lines[0].label", "item.no"),
+        ]
+        .map(|(field, path)| (field.to_owned(), sentence(path)))
     );
 }

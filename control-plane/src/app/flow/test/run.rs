@@ -1,6 +1,8 @@
 //! The run of a test: the parts of a node's run in their order, with nothing sent. Where a step has
 //! no output, what reads it is not known.
 
+mod remarks;
+
 use std::collections::BTreeSet;
 use std::time::Instant;
 
@@ -191,15 +193,6 @@ impl Run<'_> {
         }
     }
 
-    /// Adds a warning for each field of the mapping that compares a text with a number.
-    async fn note_mismatches(&mut self) {
-        let search = |effort: &Effort| self.program.mismatches(&self.input(effort), self.samples);
-        let found = apart::evaluate(&Effort::default(), search).await;
-        for (field, sentence) in found.into_iter().take(MAX_FAILURES) {
-            self.note("mapped", &field, "warning", sentence);
-        }
-    }
-
     /// Returns the keys of the flow that a message would come in without. The bound of the run does
     /// not count what they take.
     async fn missing_keys(&self) -> Vec<&'static str> {
@@ -280,7 +273,14 @@ impl Run<'_> {
                 .evaluate(|program, input, resources| program.step_request(step, input, resources))
                 .await;
             match made {
-                Ok(Some(request)) => self.not_sent("step", name, Some(&request), not_known),
+                Ok(Some(request)) => {
+                    let is_known = not_known.is_none();
+                    let shown = self.not_sent("step", name, Some(&request), not_known);
+                    if is_known {
+                        self.note_step(step).await;
+                    }
+                    shown
+                }
                 Ok(None) if not_known.is_none() => {
                     self.trace.skipped(name);
                     return Ok(());
@@ -377,10 +377,10 @@ impl Run<'_> {
                 if self.program.plan().mapping.is_some() {
                     self.trace.mapped(begun);
                 }
+                self.note_mapping(self.program).await;
                 mapped
             }
         };
-        self.note_mismatches().await;
         let adapted = self
             .evaluate(|program, _, resources| program.adapt_output(&mapped, resources))
             .await;
@@ -417,7 +417,9 @@ impl Run<'_> {
         let mapped = self
             .evaluate(|_, input, resources| known.map(input, resources))
             .await;
-        mapped.map_err(|failure| self.refused(failure, begun))
+        let mapped = mapped.map_err(|failure| self.refused(failure, begun))?;
+        self.note_mapping(&known).await;
+        Ok(mapped)
     }
 
     /// Evaluates each field of the mapping alone. Returns the failures beside the first one,
@@ -466,6 +468,9 @@ impl Run<'_> {
                 let reads = [self.program.mapping_reads(), self.program.target_reads()].concat();
                 let note = self.not_known_of(reads);
                 self.not_sent("delivery", "target", Some(&request), note);
+                if self.not_known_of(self.program.target_reads()).is_none() {
+                    self.note_target().await;
+                }
                 Ok(())
             }
             Ok(None) => Ok(()),

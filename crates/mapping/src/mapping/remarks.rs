@@ -1,5 +1,5 @@
 //! Fields of a mapping that compare a text with a number, which is false or unequal for every
-//! message. A test of a flow names them.
+//! message, or whose template has a part that renders to nothing. A test of a flow names them.
 
 use super::{Each, Mapping, MemberValue, Object};
 use crate::environment::Environment;
@@ -35,10 +35,14 @@ fn in_object<'s>(
                 None
             }
             MemberValue::Expression(expression) => within(expression, environment),
-            MemberValue::Template(template) => template.parts.iter().find_map(|part| match part {
-                Part::Literal(_) => None,
-                Part::Expression(expression) => within(expression, environment),
-            }),
+            MemberValue::Template(template) => {
+                let mut parts = template.parts.iter();
+                let mismatch = parts.find_map(|part| match part {
+                    Part::Literal(_) => None,
+                    Part::Expression(expression) => within(expression, environment),
+                });
+                mismatch.or_else(|| template.missing_part(environment))
+            }
             MemberValue::Each(each) => {
                 in_items(each, &field, environment, found);
                 within(&each.list, environment)
