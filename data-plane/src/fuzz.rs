@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use kanat_engine::form;
 use kanat_mapping::json;
 use kanat_model::Timestamp;
 use kanat_proto::plan::v1::Verify;
@@ -57,7 +58,7 @@ pub fn webhook(input: &[u8]) {
         );
     }
     let _ = payload::of_call(content_type, &body);
-    let _ = payload::members(query.as_bytes());
+    let _ = form::members(query.as_bytes());
 }
 
 /// Finds the next page in `Link` headers, one a line.

@@ -1,16 +1,12 @@
 //! Conversion of an inbound body to the JSON of a flow, by its content type: JSON unchanged, a form
 //! as an object, text and XML as a string, anything else as `{"base64": "..."}`.
 
-use std::collections::HashMap;
-
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use http::HeaderValue;
-use kanat_engine::trigger::write_members;
+use kanat_engine::form::{self, FormError};
 use kanat_mapping::json;
-use percent_encoding::percent_decode;
-use url::form_urlencoded;
 
 /// Kind of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,9 +28,6 @@ enum Charset {
     Other,
 }
 
-/// Maximum number of fields of a form.
-const MAX_FIELDS: usize = 10_000;
-
 /// A body that contradicts its content type.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PayloadError {
@@ -44,10 +37,8 @@ pub(crate) enum PayloadError {
         column: usize,
         message: String,
     },
-    #[error("the form has more than {MAX_FIELDS} fields")]
-    Form,
-    #[error("the form field {0:?} is not UTF-8")]
-    FormField(String),
+    #[error(transparent)]
+    Form(#[from] FormError),
 }
 
 /// Returns the payload of `body`; `None` when the body is the payload.
@@ -58,7 +49,7 @@ pub(crate) fn payload(
     match kind(content_type) {
         Kind::Json | Kind::Undeclared if body.is_empty() => Ok(Some(Bytes::from_static(b"null"))),
         Kind::Json => check(body).map(|()| None),
-        Kind::Form => form(body).map(Some),
+        Kind::Form => Ok(Some(form::payload(body)?)),
         Kind::Text(charset) => Ok(Some(text(charset, body))),
         Kind::Opaque => Ok(Some(base64(body))),
         // White space is neither JSON nor a meaningful text.
@@ -110,7 +101,9 @@ pub(crate) fn of_call(content_type: Option<&str>, body: &[u8]) -> Result<CallBod
     match kind(content_type) {
         Kind::Json | Kind::Undeclared | Kind::Form if is_blank(body) => Ok(CallBody::Nothing),
         Kind::Json | Kind::Undeclared => Ok(CallBody::Json),
-        Kind::Form => Ok(form_members(body).map(CallBody::Form)?),
+        Kind::Form => Ok(form::fields(body)
+            .map(CallBody::Form)
+            .map_err(PayloadError::from)?),
         Kind::Text(_) | Kind::Opaque => Err(CallBodyError::Type),
     }
 }
@@ -132,7 +125,7 @@ fn kind(content_type: Option<&str>) -> Kind {
     let charset = charset(parts);
     match essence.as_str() {
         "application/json" | "text/json" => Kind::Json,
-        "application/x-www-form-urlencoded" => Kind::Form,
+        form::CONTENT_TYPE => Kind::Form,
         "application/xml" => Kind::Text(charset),
         other if other.ends_with("+json") => Kind::Json,
         other if other.starts_with("text/") || other.ends_with("+xml") => Kind::Text(charset),
@@ -170,60 +163,6 @@ impl From<json::JsonError> for PayloadError {
 
 fn check(body: &[u8]) -> Result<(), PayloadError> {
     Ok(json::check(body, json::MAX_DEPTH)?)
-}
-
-/// Names in the order of their first appearance; a repeated one holds a list.
-fn form(body: &[u8]) -> Result<Bytes, PayloadError> {
-    let members = form_members(body)?;
-    let mut out = Vec::with_capacity(body.len() + body.len() / 2 + 2);
-    write_members(&members, &mut out);
-    Ok(out.into())
-}
-
-/// Returns the pairs of a form by name. Invalid UTF-8 is refused: its replacement would change the
-/// bytes.
-fn form_members(body: &[u8]) -> Result<Vec<(String, Vec<String>)>, PayloadError> {
-    let members = members(body)?;
-    let is_replaced = |text: &String| text.contains(char::REPLACEMENT_CHARACTER);
-    if members
-        .iter()
-        .any(|(name, values)| is_replaced(name) || values.iter().any(is_replaced))
-    {
-        // The client may have sent the replacement character itself.
-        let broken = |part: &&[u8]| {
-            let plain: Vec<u8> = part
-                .iter()
-                .map(|byte| if *byte == b'+' { b' ' } else { *byte })
-                .collect();
-            percent_decode(&plain).decode_utf8().is_err()
-        };
-        if let Some(pair) = body.split(|byte| *byte == b'&').find(broken) {
-            let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default();
-            return Err(PayloadError::FormField(
-                percent_decode(name).decode_utf8_lossy().into_owned(),
-            ));
-        }
-    }
-    Ok(members)
-}
-
-/// Returns the pairs of a form or a query by name.
-pub(crate) fn members(text: &[u8]) -> Result<Vec<(String, Vec<String>)>, PayloadError> {
-    let mut order: Vec<(String, Vec<String>)> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
-    for (count, (name, value)) in form_urlencoded::parse(text).enumerate() {
-        if count == MAX_FIELDS {
-            return Err(PayloadError::Form);
-        }
-        match places.get(name.as_ref()) {
-            Some(place) => order[*place].1.push(value.into_owned()),
-            None => {
-                places.insert(name.to_string(), order.len());
-                order.push((name.into_owned(), vec![value.into_owned()]));
-            }
-        }
-    }
-    Ok(order)
 }
 
 fn text(charset: Charset, body: &[u8]) -> Bytes {
@@ -400,7 +339,10 @@ mod tests {
         let body = |fields: usize| Bytes::from("a=1&".repeat(fields));
         let form = Some("application/x-www-form-urlencoded");
         assert!(payload(form, &body(10_000)).is_ok());
-        assert_eq!(payload(form, &body(10_001)), Err(PayloadError::Form));
+        assert_eq!(
+            payload(form, &body(10_001)),
+            Err(FormError::TooManyFields.into())
+        );
     }
 
     #[test]

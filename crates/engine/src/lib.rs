@@ -6,6 +6,7 @@ mod answer;
 mod compile;
 pub mod exchange;
 mod fault;
+pub mod form;
 mod key;
 mod program;
 mod reads;

@@ -7,6 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use kanat_engine::form::{self, FormError};
 use kanat_engine::trigger;
 use kanat_message_log::key;
 use kanat_model::Timestamp;
@@ -215,8 +216,8 @@ fn arrive(
         .get(header::CONTENT_TYPE)
         .map(|value| value.to_str().unwrap_or("unreadable"));
     let payload = payload::payload(content_type, &raw_body).map_err(bad_request)?;
-    let query =
-        payload::members(parts.uri.query().unwrap_or_default().as_bytes()).map_err(bad_request)?;
+    let query = form::members(parts.uri.query().unwrap_or_default().as_bytes())
+        .map_err(|error: FormError| bad_request(error.into()))?;
     let received = trigger::InboundRequest {
         method: &parts.method,
         headers: &parts.headers,

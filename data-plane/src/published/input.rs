@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, header};
-use kanat_engine::trigger;
+use kanat_engine::{form, trigger};
 use kanat_mapping::json::{self, JsonError, write_string};
 use kanat_message_log::key;
 use kanat_model::Timestamp;
@@ -119,7 +119,7 @@ fn faults(schema: Option<&Schema>, text: &[u8]) -> Result<Vec<(String, String)>,
 /// Returns the input of `GET` and `DELETE`: query and path parameters. The latter take precedence.
 fn parameters(target: &Target, schema: Option<&Schema>, parts: &Parts) -> Result<Bytes, Refusal> {
     let query = parts.uri.query().unwrap_or_default();
-    let mut members = payload::members(query.as_bytes())
+    let mut members = form::members(query.as_bytes())
         .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))?;
     for (name, value) in &target.parameters {
         members.retain(|(other, _)| other != name);
@@ -178,7 +178,7 @@ fn document(
         members.extend_from_slice(b",\"validation\":");
         write_details(faults, &mut members);
     }
-    let query = payload::members(parts.uri.query().unwrap_or_default().as_bytes())
+    let query = form::members(parts.uri.query().unwrap_or_default().as_bytes())
         .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))?;
     let received = trigger::InboundRequest {
         method: &parts.method,

@@ -2,6 +2,68 @@
 
 use kanat_tests::cli::Cli;
 use kanat_tests::{FakeTarget, TestApp};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_form_is_tested_as_it_comes_in() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let mapped = "flow: order-form\nsource:\n  trigger: webhook\ntarget:\n  connector: erp\n  \
+                  endpoint: /in\nmapping:\n  payload: source\n";
+    let (_, url) = app.api.deployed(mapped).await;
+    let form = "id=7&tag=a+b&tag=%C3%A4";
+    let sent = "application/x-www-form-urlencoded; charset=utf-8";
+    let caller = app.api.without_key();
+    caller.raw("POST", &url, sent, form).await.expect(202);
+    let received = target.arrivals(1).await[0].json();
+    assert_eq!(
+        received["payload"],
+        json!({ "id": "7", "tag": ["a b", "ä"] })
+    );
+
+    let cli = Cli::of(&app);
+    cli.file("order.form", &format!("{form}\n"));
+    let header = format!("Content-Type: {sent}");
+    let test = ["flow", "test", "order-form", "--header", &header, "--data"];
+    let tested = cli.run(&[&test[..], &["order.form"]].concat()).await;
+    assert_eq!(tested.json(), received);
+    cli.file("order.json", r#"{"id": "7"}"#);
+    let plain = ["flow", "test", "order-form", "--data", "order.json"];
+    let tested = cli.run(&plain).await.json();
+    assert_eq!(tested["payload"], json!({ "id": "7" }));
+
+    cli.file("broken.form", "id=%FF");
+    let broken = cli.run(&[&test[..], &["broken.form"]].concat()).await;
+    let broken = broken.fails(1);
+    assert!(
+        broken.contains("the form field \"id\" is not UTF-8"),
+        "{broken}"
+    );
+}
+
+#[tokio::test]
+async fn a_form_without_a_mapping_is_shown_byte_for_byte() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let id = app.api.flow(&crate::webhook::passthrough("forms")).await;
+    let body = json!({
+        "sampleData": "id=7&tag=a+b",
+        "headers": { "content-type": "application/x-www-form-urlencoded" },
+    });
+    let path = format!("/api/v1/flows/{id}/test");
+    let tested = app.api.post(&path, &body).await.expect(200);
+    assert_eq!(tested["output"], json!({ "id": "7", "tag": "a b" }));
+    let trace = tested["trace"].as_array().unwrap();
+    let delivery = trace.iter().find(|record| record["stage"] == "delivery");
+    let request = &delivery.unwrap()["request"];
+    assert_eq!(request["body"], "id=7&tag=a+b");
+    assert_eq!(
+        request["headers"]["content-type"],
+        "application/x-www-form-urlencoded"
+    );
+}
 
 #[tokio::test]
 async fn a_part_of_a_template_that_renders_to_nothing_is_named() {

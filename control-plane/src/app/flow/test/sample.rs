@@ -1,6 +1,7 @@
 //! Sample of a test, which stands in for the request and for the outputs of steps.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use kanat_engine::form;
 use kanat_engine::trigger::{self, InboundRequest};
 use kanat_mapping::json;
 use kanat_model::{Error, Result, Timestamp};
@@ -13,6 +14,7 @@ use crate::app::json::check as check_json;
 /// is empty.
 #[derive(Debug, Default)]
 pub struct Sample {
+    /// A text under the content type of forms is the form as it comes in.
     pub payload: String,
     /// An object of texts, or of lists of texts.
     pub headers: Option<String>,
@@ -30,6 +32,8 @@ pub struct Sample {
 #[derive(Debug)]
 pub struct CheckedSample {
     pub payload: String,
+    /// The form that the payload was made of.
+    form: Option<String>,
     /// The document that expressions see as `trigger`.
     pub trigger: Vec<u8>,
     /// Declared type of the body.
@@ -49,8 +53,18 @@ pub struct StepOutput {
 impl Sample {
     /// Errors name the member that is wrong.
     pub fn check(self, plan: &FlowPlan, at: Timestamp) -> Result<CheckedSample> {
-        check_json("sampleData", &self.payload)?;
+        let given = self.payload;
+        check_json("sampleData", &given)?;
         let headers = headers(self.headers.as_deref())?;
+        let form = form(&headers, &given);
+        let payload = match &form {
+            None => given,
+            Some(form) => {
+                let payload = form::payload(form.as_bytes())
+                    .map_err(|error| Error::field("sampleData", error.to_string()))?;
+                String::from_utf8_lossy(&payload).into_owned()
+            }
+        };
         let method = self
             .method
             .as_deref()
@@ -75,7 +89,8 @@ impl Sample {
         Ok(CheckedSample {
             outputs: outputs(plan, self.step_outputs.as_deref())?,
             content_type: headers.get(header::CONTENT_TYPE).cloned(),
-            payload: self.payload,
+            payload,
+            form,
             trigger,
         })
     }
@@ -98,6 +113,9 @@ impl CheckedSample {
 
     /// A sample that is a string stands for a body of that text where an adapter reads the body.
     pub fn text(&self) -> String {
+        if let Some(form) = &self.form {
+            return form.clone();
+        }
         let text = self.payload.trim();
         if text.starts_with('"') {
             json::decode(text).into_owned()
@@ -105,6 +123,14 @@ impl CheckedSample {
             self.payload.clone()
         }
     }
+}
+
+/// Returns the form that a sample is: a text that is declared to be one.
+fn form(headers: &HeaderMap, given: &str) -> Option<String> {
+    let declared = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    let given = given.trim();
+    (form::is_declared(declared) && given.starts_with('"'))
+        .then(|| json::decode(given).into_owned())
 }
 
 fn headers(given: Option<&str>) -> Result<HeaderMap> {

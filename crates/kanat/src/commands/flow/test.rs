@@ -18,7 +18,7 @@ use crate::output::Json;
 pub struct Test {
     flow: String,
     /// JSON file with the payload, or a text: one whose name ends with `.csv`, `.tsv` or `.xml`, or
-    /// that a `content-type` header says to be one; `-` is standard input.
+    /// that a `content-type` header says to be one, a form too; `-` is standard input.
     #[arg(long)]
     data: String,
     /// A header that came with the payload; may be repeated.
