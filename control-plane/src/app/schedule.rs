@@ -19,7 +19,7 @@ use serde_json::json;
 use crate::app::audit::{self, Audited};
 use crate::app::faults::both;
 use crate::app::flow::{append, deployed_plan, prepare};
-use crate::app::timetable::{cron, next_run, parsed, zone};
+use crate::app::timetable::{ScheduledRun, cron, next_run, parsed, zone};
 use crate::app::{App, Call, resource};
 pub use fire::fire_due;
 pub use outcome::settle;
@@ -136,12 +136,13 @@ pub async fn trigger(call: &Call, id: &ScheduleId) -> Result<MessageId> {
     drop(tx);
     let plan = plan.ok_or_else(|| missing(id))?;
     let at = Timestamp::now();
-    let firing = fire::Firing {
+    let run = ScheduledRun {
         schedule: &schedule,
         due: at,
         manual: true,
     };
-    let start = firing.start(
+    let start = fire::start_of(
+        &run,
         plan,
         at,
         call.caller.call.as_deref().map(key::management),

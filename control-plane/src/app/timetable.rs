@@ -9,6 +9,9 @@ use kanat_store::Db;
 use kanat_store::flow::Flow;
 use kanat_store::schedule::{self, Schedule, Timing};
 
+/// Id of the schedule in tests of a flow that has none yet.
+const ID_IN_TESTS: &str = "sch_test";
+
 /// Brings the schedule of a flow in line with the definition that is being deployed: what that
 /// says anew counts, and what was changed through the API since the last deploy stays otherwise.
 pub async fn follow(
@@ -17,12 +20,8 @@ pub async fn follow(
     definition: &Definition,
     now: Timestamp,
 ) -> Result<()> {
-    let Trigger::Schedule(said) = &definition.source.trigger else {
+    let Some(defined) = defined(definition) else {
         return Ok(schedule::delete_of_flow(db, &flow.id).await?);
-    };
-    let defined = Timing {
-        cron: said.cron.as_str().to_owned(),
-        timezone: said.timezone_name.clone(),
     };
     match schedule::of_flow(db, &flow.id).await? {
         None => {
@@ -42,6 +41,38 @@ pub async fn follow(
             Ok(schedule::update(db, &mut schedule).await?)
         }
     }
+}
+
+/// Returns the schedule that a deploy of the definition would leave; none where the clock does not
+/// start the flow.
+pub async fn after_deploy(
+    db: &mut Db,
+    flow: &Flow,
+    definition: &Definition,
+    now: Timestamp,
+) -> Result<Option<Schedule>> {
+    let Some(defined) = defined(definition) else {
+        return Ok(None);
+    };
+    let before = schedule::of_flow(db, &flow.id).await?;
+    Ok(Some(match before {
+        None => Schedule {
+            id: ScheduleId::from(ID_IN_TESTS),
+            ..new(flow, defined, now)
+        },
+        Some(before) => redefined(before, defined),
+    }))
+}
+
+/// Returns the times of a definition that the clock starts.
+fn defined(definition: &Definition) -> Option<Timing> {
+    let Trigger::Schedule(said) = &definition.source.trigger else {
+        return None;
+    };
+    Some(Timing {
+        cron: said.cron.as_str().to_owned(),
+        timezone: said.timezone_name.clone(),
+    })
 }
 
 /// Takes over each value that differs from the former definition. A value that is the same may have
@@ -82,6 +113,25 @@ fn new(flow: &Flow, defined: Timing, now: Timestamp) -> Schedule {
         revision: 1,
         created_at: now,
         updated_at: now,
+    }
+}
+
+/// One run of a schedule.
+pub struct ScheduledRun<'a> {
+    pub schedule: &'a Schedule,
+    /// The time that it is for.
+    pub due: Timestamp,
+    pub manual: bool,
+}
+
+impl ScheduledRun<'_> {
+    /// Returns the payload of its message, which is JSON.
+    pub fn payload(&self) -> String {
+        let Schedule { id, timezone, .. } = self.schedule;
+        format!(
+            r#"{{"schedule_id":"{id}","scheduled_at":"{}","timezone":"{timezone}","manual":{}}}"#,
+            self.due, self.manual
+        )
     }
 }
 

@@ -67,7 +67,7 @@ service! {
 
     test_flow(call, request: TestFlowRequest) -> TestFlowResponse {
         let id = FlowId::from(request.id.as_str());
-        flow::test(&call, &id, convert::sample(request)?).await.map(convert::tested)
+        flow::test(&call, &id, convert::sample(request)).await.map(convert::tested)
     }
 
     run_flow(call, request: RunFlowRequest) -> RunFlowResponse {

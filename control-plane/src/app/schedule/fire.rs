@@ -15,7 +15,7 @@ use kanat_store::schedule::{self, Schedule, run};
 
 use crate::app::App;
 use crate::app::flow::{Start, StartedMessage, deployed_plan, start};
-use crate::app::timetable::parsed;
+use crate::app::timetable::{ScheduledRun, parsed};
 
 /// How long the one that claimed a due time has for it before another takes over.
 const CLAIM: Duration = Duration::from_secs(10);
@@ -73,13 +73,13 @@ async fn fire(app: &App, due: &DueSchedule, now: Timestamp) -> Result<()> {
     let last = cron.last_until(first, now, &zone);
     let next = cron.next_after(now, &zone);
     let remembered = next.map_or(SLACK, |next| next.since(last).saturating_add(SLACK));
-    let firing = Firing {
+    let run = ScheduledRun {
         schedule: &schedule,
         due: last,
         manual: false,
     };
     let key = key::schedule(&schedule.id, last, remembered);
-    let started = start(app, firing.start(plan, now, Some(key), None)).await?;
+    let started = start(app, start_of(&run, plan, now, Some(key), None)).await?;
     kanat_failpoint::hit("schedule.fired");
 
     let at = begun_at(app, &schedule, &started, now).await?;
@@ -107,36 +107,21 @@ async fn begun_at(
     Ok(message.map_or(now, |message| message.received_at))
 }
 
-/// One run of a schedule.
-pub struct Firing<'a> {
-    pub schedule: &'a Schedule,
-    /// The time that it is for.
-    pub due: Timestamp,
-    pub manual: bool,
-}
-
-impl Firing<'_> {
-    /// Its message; flows see as their payload what it is for.
-    pub fn start(
-        &self,
-        plan: FlowPlan,
-        at: Timestamp,
-        dedupe: Option<Dedupe>,
-        traceparent: Option<String>,
-    ) -> Start {
-        let Schedule { id, timezone, .. } = self.schedule;
-        let payload = format!(
-            r#"{{"schedule_id":"{id}","scheduled_at":"{}","timezone":"{timezone}","manual":{}}}"#,
-            self.due, self.manual
-        );
-        Start {
-            plan,
-            payload,
-            trigger: Trigger::Schedule,
-            at,
-            dedupe,
-            batch_id: None,
-            traceparent,
-        }
+/// Returns the message of a run; flows see as their payload what it is for.
+pub fn start_of(
+    run: &ScheduledRun,
+    plan: FlowPlan,
+    at: Timestamp,
+    dedupe: Option<Dedupe>,
+    traceparent: Option<String>,
+) -> Start {
+    Start {
+        plan,
+        payload: run.payload(),
+        trigger: Trigger::Schedule,
+        at,
+        dedupe,
+        batch_id: None,
+        traceparent,
     }
 }

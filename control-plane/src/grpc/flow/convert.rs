@@ -206,19 +206,16 @@ pub fn validated(yaml: &str, found: DefinitionReport) -> wire::ValidateFlowRespo
     }
 }
 
-/// Sample data may be null, and may not be left out.
-pub fn sample(request: wire::TestFlowRequest) -> Result<Sample> {
+pub fn sample(request: wire::TestFlowRequest) -> Sample {
     let text = |json: Option<wire::Json>| json.map(|json| json.text);
-    let payload =
-        text(request.sample_data).ok_or_else(|| Error::field("sampleData", "is required"))?;
-    Ok(Sample {
-        payload,
+    Sample {
+        payload: text(request.sample_data),
         headers: text(request.headers),
         query: text(request.query),
         method: request.method,
         path_params: text(request.path_params),
         step_outputs: text(request.step_outputs),
-    })
+    }
 }
 
 pub fn tested(tested: TestResult) -> wire::TestFlowResponse {

@@ -20,7 +20,7 @@ const FIELDS: &str = "authType:--auth,catalogId:the entry,changeSummary:--summar
     flowName:the flow,gracePeriod:--grace,rateLimitPerSecond:--rate,\
     redirectUri:--redirect-uri,requestSchema:--schema,\
     responseMapping:--response or --response-mapping,\
-    responseSchema:--response-schema,sunsetDate:--sunset,\
+    responseSchema:--response-schema,sampleData:--data FILE,sunsetDate:--sunset,\
     validationMode:--validation";
 
 /// Returns the flags and arguments of the command line behind an error of the API, whose details

@@ -4,6 +4,58 @@ use kanat_tests::cli::Cli;
 use kanat_tests::{FakeTarget, TestApp};
 use serde_json::json;
 
+use super::FLOW;
+use crate::schedule::{schedule_of, scheduled};
+
+#[tokio::test]
+async fn a_scheduled_flow_is_tested_without_data() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let cli = Cli::of(&app);
+    cli.file(
+        "flow.yaml",
+        &scheduled("yearly", "30 12 29 2 *", "Europe/Berlin"),
+    );
+    cli.run(&["flow", "create", "flow.yaml"]).await.expect();
+    let tested = cli.run(&["flow", "test", "yearly"]).await.json();
+    assert_eq!(tested["by_hand"], false);
+    let due = tested["due"].as_str().unwrap();
+    assert!(due.ends_with("-02-29T11:30:00.000Z"), "{due}");
+
+    cli.file("flow.yaml", FLOW);
+    cli.run(&["flow", "create", "flow.yaml"]).await.expect();
+    let missing = cli.run(&["flow", "test", "by-hand"]).await.fails(1);
+    assert!(missing.contains("sampleData: is required"), "{missing}");
+    assert!(missing.contains("--data FILE"), "{missing}");
+}
+
+#[tokio::test]
+async fn the_payload_of_a_scheduled_test_names_the_schedule() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let yaml = scheduled("daily", "0 6 * * *", "UTC")
+        .replace("  by_hand: source.manual\n", "  payload: source\n");
+    let draft = app.api.flow(&yaml).await;
+    let test = async |flow: &str| {
+        let path = format!("/api/v1/flows/{flow}/test");
+        app.api.post(&path, &json!({})).await.expect(200)
+    };
+    let tested = test(&draft).await;
+    let payload = &tested["output"]["payload"];
+    assert_eq!(payload["schedule_id"], "sch_test");
+    assert_eq!(payload["timezone"], "UTC");
+    assert_eq!(payload["manual"], false);
+    let path = format!("/api/v1/flows/{draft}/deploy");
+    app.api.post(&path, &json!({})).await.expect(200);
+    let schedule = schedule_of(&app.api, &draft).await;
+    let tested = test(&draft).await;
+    let payload = &tested["output"]["payload"];
+    assert_eq!(payload["schedule_id"], schedule["id"]);
+    assert_eq!(payload["scheduled_at"], schedule["nextRunAt"]);
+}
+
 #[tokio::test]
 async fn a_form_is_tested_as_it_comes_in() {
     let app = TestApp::start().await;

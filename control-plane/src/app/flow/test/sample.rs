@@ -14,8 +14,8 @@ use crate::app::json::check as check_json;
 /// is empty.
 #[derive(Debug, Default)]
 pub struct Sample {
-    /// A text under the content type of forms is the form as it comes in.
-    pub payload: String,
+    /// A text under the content type of forms is the form as it comes in. Required.
+    pub payload: Option<String>,
     /// An object of texts, or of lists of texts.
     pub headers: Option<String>,
     /// An object of texts, or of lists of texts.
@@ -53,7 +53,9 @@ pub struct StepOutput {
 impl Sample {
     /// Errors name the member that is wrong.
     pub fn check(self, plan: &FlowPlan, at: Timestamp) -> Result<CheckedSample> {
-        let given = self.payload;
+        let given = self
+            .payload
+            .ok_or_else(|| Error::field("sampleData", "is required"))?;
         check_json("sampleData", &given)?;
         let headers = headers(self.headers.as_deref())?;
         let form = form(&headers, &given);

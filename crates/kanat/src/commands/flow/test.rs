@@ -18,9 +18,10 @@ use crate::output::Json;
 pub struct Test {
     flow: String,
     /// JSON file with the payload, or a text: one whose name ends with `.csv`, `.tsv` or `.xml`, or
-    /// that a `content-type` header says to be one, a form too; `-` is standard input.
+    /// that a `content-type` header says to be one, a form too; `-` is standard input. A flow with
+    /// the trigger schedule needs none.
     #[arg(long)]
-    data: String,
+    data: Option<String>,
     /// A header that came with the payload; may be repeated.
     #[arg(long = "header", value_name = "NAME:VALUE")]
     header: Vec<String>,
@@ -98,7 +99,7 @@ impl Test {
         });
         let steps = self.steps.as_deref().map(input::json).transpose()?;
         Ok(Json::given(members).with([
-            ("sampleData", Some(self.payload(&headers)?)),
+            ("sampleData", self.payload(&headers)?),
             ("headers", Some(headers)),
             ("stepOutputs", steps),
         ]))
@@ -106,7 +107,10 @@ impl Test {
 }
 
 impl Test {
-    fn payload(&self, headers: &Json) -> Result<Json> {
+    fn payload(&self, headers: &Json) -> Result<Option<Json>> {
+        let Some(data) = &self.data else {
+            return Ok(None);
+        };
         let mut declared = headers
             .members("")
             .filter(|(name, _)| is_content_type(name));
@@ -115,7 +119,7 @@ impl Test {
             Json::Text(text) => Some(text.as_str()),
             Json::Bare(_) | Json::Object(_) => None,
         });
-        input::payload(&self.data, declared)
+        input::payload(data, declared).map(Some)
     }
 }
 
