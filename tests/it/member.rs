@@ -20,26 +20,6 @@ pub use organization::Organization;
 
 const MEMBERS: &str = "/api/v1/members";
 
-/// Runs tests, which are functions of an organization, on both databases.
-macro_rules! on_both_databases {
-    ($($test:ident),* $(,)?) => {$(
-        mod $test {
-            use crate::member::Organization;
-
-            #[tokio::test]
-            async fn on_sqlite() {
-                super::$test(&Organization::on_sqlite().await).await;
-            }
-
-            #[tokio::test]
-            async fn on_postgresql_with_two_control_planes() {
-                super::$test(&Organization::on_postgresql().await).await;
-            }
-        }
-    )*};
-}
-use on_both_databases;
-
 fn path_of(member: &Value) -> String {
     format!("{MEMBERS}/{}", text(&member["id"]))
 }

@@ -62,8 +62,13 @@ impl Cli {
 
     /// Knows the service and the owner's key by its environment.
     pub fn of(app: &TestApp) -> Self {
+        Self::at(&app.base)
+    }
+
+    /// Knows the service at an address, and the owner's key, by its environment.
+    pub fn at(url: &str) -> Self {
         Self::new()
-            .with("KANAT_URL", &app.base)
+            .with("KANAT_URL", url)
             .with("KANAT_API_KEY", KEY)
     }
 

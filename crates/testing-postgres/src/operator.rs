@@ -1,5 +1,5 @@
-//! Work of an operator on a database with PostgreSQL's own programs: backup, restore, and damage to
-//! a table.
+//! Work of an operator on a database with PostgreSQL's own programs: backup, restore, and changes
+//! of tables.
 
 use crate::{Database, Error, command};
 
@@ -60,7 +60,12 @@ impl Database {
         ))
     }
 
-    fn execute(&self, statements: &str) -> Result<(), Error> {
+    /// Runs statements.
+    ///
+    /// # Errors
+    ///
+    /// A statement fails.
+    pub fn execute(&self, statements: &str) -> Result<(), Error> {
         let mut psql = self.programs()?.command("psql");
         psql.args([
             "--no-psqlrc",

@@ -1,14 +1,16 @@
 //! `POST /members/accept`: an invitation is used once, by the person of its address.
 
+use kanat_tests::on_both_databases;
 use kanat_tests::rest::text;
 use kanat_tests::token_issuer::Person;
 use serde_json::json;
 
-use super::{MEMBERS, Organization, on_both_databases, token_of};
+use super::{MEMBERS, Organization, token_of};
 
 const ACCEPT: &str = "/api/v1/members/accept";
 
 on_both_databases!(
+    Organization;
     a_person_accepts_once,
     an_invitation_is_for_the_verified_address,
     of_two_who_accept_at_once_one_does,

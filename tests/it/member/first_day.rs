@@ -1,13 +1,14 @@
 //! The first day of an organization, as docs/first-day.md tells it.
 
+use kanat_tests::on_both_databases;
 use kanat_tests::rest::text;
 use kanat_tests::token_issuer::Person;
 use serde_json::{Value, json};
 
-use super::{MEMBERS, Organization, on_both_databases, token_of};
+use super::{MEMBERS, Organization, token_of};
 use crate::webhook::passthrough;
 
-on_both_databases!(an_organization_has_its_first_day);
+on_both_databases!(Organization; an_organization_has_its_first_day);
 
 async fn an_organization_has_its_first_day(organization: &Organization) {
     // The key of the first start invites the first owner, who logs in and takes over.

@@ -1,12 +1,14 @@
 //! `POST /members` and `POST /members/{id}/resend`: a link that shows once, for an address that
 //! nobody has.
 
+use kanat_tests::on_both_databases;
 use kanat_tests::rest::text;
 use serde_json::json;
 
-use super::{MEMBERS, Organization, on_both_databases, path_of, token_of};
+use super::{MEMBERS, Organization, path_of, token_of};
 
 on_both_databases!(
+    Organization;
     an_invitation_has_a_link_that_no_read_shows,
     an_address_has_one_member,
     an_invitation_that_is_sent_again_has_another_link,

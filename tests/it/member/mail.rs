@@ -10,7 +10,8 @@ use super::{Organization, path_of, token_of};
 const FROM: &str = "Kanat <kanat@example.com>";
 
 async fn with_mail(server: &MailServer) -> Organization {
-    Organization::with(&[("KANAT_SMTP_URL", &server.url()), ("KANAT_SMTP_FROM", FROM)]).await
+    Organization::on_sqlite_with(&[("KANAT_SMTP_URL", &server.url()), ("KANAT_SMTP_FROM", FROM)])
+        .await
 }
 
 #[tokio::test]

@@ -1,8 +1,7 @@
 //! A service with an identity provider, on one of the databases.
 
-use kanat_tests::split::{Split, TestProcess};
 use kanat_tests::token_issuer::{CLIENT_ID, Person, TokenIssuer};
-use kanat_tests::{Rest, TestApp};
+use kanat_tests::{Rest, Service};
 use serde_json::{Value, json};
 
 use super::{MEMBERS, token_of};
@@ -16,39 +15,26 @@ pub struct Organization {
     service: Service,
 }
 
-enum Service {
-    One(Box<TestApp>),
-    Two {
-        planes: Box<[TestProcess; 2]>,
-        _split: Split,
-    },
-}
-
 impl Organization {
     pub async fn on_sqlite() -> Self {
-        Self::with(&[]).await
+        Self::on_sqlite_with(&[]).await
     }
 
     /// Starts a service on SQLite with further settings.
-    pub async fn with(settings: &[(&str, &str)]) -> Self {
+    pub async fn on_sqlite_with(settings: &[(&str, &str)]) -> Self {
         let issuer = TokenIssuer::start().await;
         let url = issuer.url();
-        let environment = [&Self::settings(&url), settings].concat();
-        let service = Service::One(Box::new(TestApp::start_with(&environment).await));
+        let settings = [&Self::settings(&url), settings].concat();
+        let service = Service::on_sqlite_with(&settings).await;
         Self { issuer, service }
     }
 
-    /// Starts two control planes on one PostgreSQL database.
-    pub async fn on_postgresql() -> Self {
+    /// Starts two control planes of one PostgreSQL database with further settings.
+    pub async fn on_postgresql_with(settings: &[(&str, &str)]) -> Self {
         let issuer = TokenIssuer::start().await;
         let url = issuer.url();
-        let split = Split::new();
-        let start = async |name| split.control_plane_with(name, &Self::settings(&url)).await;
-        let planes = Box::new([start("one").await, start("other").await]);
-        let service = Service::Two {
-            planes,
-            _split: split,
-        };
+        let settings = [&Self::settings(&url), settings].concat();
+        let service = Service::on_postgresql_with(&settings).await;
         Self { issuer, service }
     }
 
@@ -62,19 +48,13 @@ impl Organization {
 
     /// Returns the service as the owner key sees it.
     pub fn owner(&self) -> &Rest {
-        match &self.service {
-            Service::One(app) => &app.api,
-            Service::Two { planes, .. } => &planes[0].api,
-        }
+        self.service.api()
     }
 
     /// Returns the service as the owner key sees it from the other control plane, where there is
     /// one.
     pub fn elsewhere(&self) -> &Rest {
-        match &self.service {
-            Service::One(app) => &app.api,
-            Service::Two { planes, .. } => &planes[1].api,
-        }
+        self.service.elsewhere()
     }
 
     /// Returns the service as a person with a token sees it, from the other control plane than the

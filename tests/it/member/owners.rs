@@ -1,14 +1,16 @@
 //! The last owner stays, also where two changes come at once.
 
+use kanat_tests::on_both_databases;
 use kanat_tests::rest::text;
 use kanat_tests::token_issuer::Person;
 use serde_json::{Value, json};
 
-use super::{Organization, on_both_databases, path_of};
+use super::{Organization, path_of};
 
 const KEYS: &str = "/api/v1/api-keys";
 
 on_both_databases!(
+    Organization;
     the_last_owner_is_neither_demoted_nor_removed,
     of_two_owners_who_remove_each_other_one_stays,
     the_last_owner_key_goes_once_a_member_is_an_owner,

@@ -1,11 +1,12 @@
 //! `DELETE /members/{id}`: from the next call on, and at once for what lasts.
 
 use futures::StreamExt;
+use kanat_tests::on_both_databases;
 use kanat_tests::token_issuer::Person;
 
-use super::{Organization, on_both_databases, path_of};
+use super::{Organization, path_of};
 
-on_both_databases!(a_removed_member_is_out_at_the_next_call);
+on_both_databases!(Organization; a_removed_member_is_out_at_the_next_call);
 
 async fn a_removed_member_is_out_at_the_next_call(organization: &Organization) {
     let ada = Person::new("Ada", "ada@example.com");

@@ -8,7 +8,8 @@ use super::{MEMBERS, Organization, path_of};
 #[tokio::test]
 async fn the_claim_gives_the_role_of_each_call_and_makes_members() {
     let organization =
-        Organization::with(&[("KANAT_OIDC_ROLE_CLAIM", "https://example.com/role")]).await;
+        Organization::on_sqlite_with(&[("KANAT_OIDC_ROLE_CLAIM", "https://example.com/role")])
+            .await;
     let ada = Person::new("Ada", "ada@example.com");
     let as_role =
         |role: Value| organization.with_claims(&ada, &json!({"https://example.com/role": role}));
@@ -45,7 +46,7 @@ async fn the_claim_gives_the_role_of_each_call_and_makes_members() {
 
 #[tokio::test]
 async fn addresses_of_a_trusted_provider_need_no_word_on_their_verification() {
-    let organization = Organization::with(&[("KANAT_OIDC_TRUST_EMAIL", "true")]).await;
+    let organization = Organization::on_sqlite_with(&[("KANAT_OIDC_TRUST_EMAIL", "true")]).await;
     let ada = Person {
         is_verified: false,
         ..Person::new("Ada", "ada@example.com")
@@ -59,7 +60,7 @@ async fn addresses_of_a_trusted_provider_need_no_word_on_their_verification() {
 
 #[tokio::test]
 async fn providers_are_listed_for_those_who_log_in() {
-    let organization = Organization::with(&[("KANAT_OIDC_SCOPES", "openid,email")]).await;
+    let organization = Organization::on_sqlite_with(&[("KANAT_OIDC_SCOPES", "openid,email")]).await;
     let anybody = organization.owner().without_key();
     let providers = anybody.get("/api/v1/auth/providers").await.expect(200);
     let expected = json!([{

@@ -1,11 +1,12 @@
 //! `PUT /members/{id}`: a role that counts at the next call, and lost updates that are refused.
 
+use kanat_tests::on_both_databases;
 use kanat_tests::token_issuer::Person;
 use serde_json::json;
 
-use super::{Organization, on_both_databases, path_of};
+use super::{Organization, path_of};
 
-on_both_databases!(a_change_of_role_counts_at_the_next_call);
+on_both_databases!(Organization; a_change_of_role_counts_at_the_next_call);
 
 async fn a_change_of_role_counts_at_the_next_call(organization: &Organization) {
     let ada = Person::new("Ada", "ada@example.com");
