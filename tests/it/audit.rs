@@ -4,7 +4,7 @@ mod denied;
 mod list;
 mod verify;
 
-use kanat_tests::{Rest, TestApp, rest::text};
+use kanat_tests::{Rest, Service, rest::text};
 use serde_json::{Value, json};
 
 const PATH: &str = "/api/v1/audit-log";
@@ -22,8 +22,11 @@ async fn entry(api: &Rest, query: &str) -> Value {
     found[0].clone()
 }
 
-async fn key(app: &TestApp, role: &str, environment: Option<&str>) -> (String, Rest) {
+/// Makes a key; returns its id, and the service as the key sees it.
+async fn key(service: &Service, role: &str, environment: Option<&str>) -> (String, Rest) {
     let body = json!({"name": role, "role": role, "environmentId": environment});
-    let key = app.api.post("/api/v1/api-keys", &body).await.expect(201);
-    (text(&key["id"]), app.api.with_key(&text(&key["key"])))
+    let key = service.api().post("/api/v1/api-keys", &body).await;
+    let key = key.expect(201);
+    let api = service.elsewhere().with_key(&text(&key["key"]));
+    (text(&key["id"]), api)
 }

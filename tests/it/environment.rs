@@ -8,13 +8,26 @@ mod retention;
 mod variables;
 
 use kanat_tests::split::Split;
-use kanat_tests::{Answer, FakeTarget, Rest, TestApp, until};
+use kanat_tests::{Answer, FakeTarget, Rest, Service, TestApp, on_both_databases, until};
 use serde_json::json;
 
-#[tokio::test]
-async fn the_first_start_makes_three() {
-    let app = TestApp::start().await;
-    let body = app.api.get("/api/v1/environments").await.expect(200);
+on_both_databases!(
+    Service;
+    the_first_start_makes_three,
+    environments_are_made_named_and_given_a_base_url,
+    the_first_deploy_of_a_new_environment_is_live_when_it_is_answered,
+    the_host_of_a_new_environment_is_its_own_when_it_is_answered,
+);
+
+on_both_databases!(
+    Service with [("KANAT_PUBLIC_URL", "https://hooks.example.com")];
+    an_environment_takes_no_calls_of_others_by_its_base_url,
+);
+
+async fn the_first_start_makes_three(service: &Service) {
+    let elsewhere = service.elsewhere();
+    let api = service.api();
+    let body = elsewhere.get("/api/v1/environments").await.expect(200);
     let names: Vec<_> = body["data"]
         .as_array()
         .unwrap()
@@ -22,8 +35,7 @@ async fn the_first_start_makes_three() {
         .map(|e| e["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["development", "staging", "production"]);
-    let unknown = app
-        .api
+    let unknown = api
         .with_header("x-environment", "nowhere")
         .get("/api/v1/flows")
         .await;
@@ -32,8 +44,7 @@ async fn the_first_start_makes_three() {
         "{}",
         unknown.text
     );
-    let near = app
-        .api
+    let near = api
         .with_header("x-environment", "prodction")
         .get("/api/v1/flows")
         .await;
@@ -45,24 +56,22 @@ async fn the_first_start_makes_three() {
     near.expect_error(404, "NOT_FOUND");
 }
 
-#[tokio::test]
-async fn environments_are_made_named_and_given_a_base_url() {
-    let app = TestApp::start().await;
+async fn environments_are_made_named_and_given_a_base_url(service: &Service) {
+    let api = service.api();
+    let elsewhere = service.elsewhere();
     let path = "/api/v1/environments";
     let body = json!({"name": "canary", "baseUrl": "https://Canary.example.com/"});
-    let made = app.api.post(path, &body).await.expect(201);
+    let made = api.post(path, &body).await.expect(201);
     assert!(
         made["id"].as_str().unwrap().starts_with("env_") && made["isDefault"] == false,
         "{made}"
     );
     assert_eq!(&made["name"], &json!("canary"));
     assert_eq!(&made["baseUrl"], &json!("https://canary.example.com"));
-    app.api
-        .post(path, &json!({"name": "canary"}))
+    api.post(path, &json!({"name": "canary"}))
         .await
         .expect_error(409, "ALREADY_EXISTS");
-    let shared = app
-        .api
+    let shared = api
         .post(
             path,
             &json!({"name": "other", "baseUrl": "https://canary.example.com"}),
@@ -71,43 +80,36 @@ async fn environments_are_made_named_and_given_a_base_url() {
     assert!(shared.text.contains("\\\"canary\\\""), "{}", shared.text);
     shared.expect_error(409, "ALREADY_EXISTS");
     let one = format!("{path}/{}", made["id"].as_str().unwrap());
-    assert_eq!(app.api.get(&one).await.expect(200), made);
+    assert_eq!(elsewhere.get(&one).await.expect(200), made);
     assert_eq!(
-        app.api.get(&format!("{path}/canary")).await.expect(200),
+        elsewhere.get(&format!("{path}/canary")).await.expect(200),
         made
     );
     assert_eq!(
-        app.api.get(path).await.expect(200)["pagination"]["total"],
+        elsewhere.get(path).await.expect(200)["pagination"]["total"],
         4
     );
 
-    let changed = app
-        .api
-        .patch(&one, &json!({"name": "early"}))
-        .await
-        .expect(200);
+    let changed = api.patch(&one, &json!({"name": "early"})).await.expect(200);
     assert_eq!(&changed["name"], &json!("early"));
     assert_eq!(&changed["baseUrl"], &made["baseUrl"]);
-    app.api
-        .with_header("if-match", "\"1\"")
+    api.with_header("if-match", "\"1\"")
         .put(&one, &json!({"name": "late"}))
         .await
         .expect_error(409, "ABORTED");
     assert!(
-        app.api
-            .put(&one, &json!({"baseUrl": ""}))
+        api.put(&one, &json!({"baseUrl": ""}))
             .await
             .expect(200)
             .get("baseUrl")
             .is_none()
     );
-    app.api
-        .patch(
-            &format!("{path}/development"),
-            &json!({"baseUrl": "https://canary.example.com"}),
-        )
-        .await
-        .expect(200);
+    api.patch(
+        &format!("{path}/development"),
+        &json!({"baseUrl": "https://canary.example.com"}),
+    )
+    .await
+    .expect(200);
     for (body, field) in [
         (json!({"name": ""}), "name"),
         (json!({"name": "env_1"}), "name"),
@@ -117,35 +119,33 @@ async fn environments_are_made_named_and_given_a_base_url() {
             "baseUrl",
         ),
     ] {
-        let details = app
-            .api
+        let details = api
             .patch(&one, &body)
             .await
             .expect_error(400, "INVALID_ARGUMENT");
         assert_eq!(details[0]["field"], field, "{body}");
     }
-    app.api
-        .patch(&format!("{path}/nowhere"), &json!({"name": "x"}))
+    api.patch(&format!("{path}/nowhere"), &json!({"name": "x"}))
         .await
         .expect_error(404, "NOT_FOUND");
 
     // A flow of the new environment is its own.
-    let canary = app.api.with_header("x-environment", "early");
+    let canary = api.with_header("x-environment", "early");
     let flow = canary.flow(&crate::published_api::quote("quotes")).await;
-    app.api
+    elsewhere
         .get(&format!("/api/v1/flows/{flow}"))
         .await
         .expect_error(404, "NOT_FOUND");
-    let api = json!({"flowName": "quotes", "path": "quotes"});
+    let published = json!({"flowName": "quotes", "path": "quotes"});
     canary
-        .post("/api/v1/published-apis", &api)
+        .post("/api/v1/published-apis", &published)
         .await
         .expect(201);
 
     // Who only builds cannot make places, and a key of one place cannot reach another.
     let key = async |body: serde_json::Value| {
-        let made = app.api.post("/api/v1/api-keys", &body).await.expect(201);
-        app.api.with_key(made["key"].as_str().unwrap())
+        let made = api.post("/api/v1/api-keys", &body).await.expect(201);
+        elsewhere.with_key(made["key"].as_str().unwrap())
     };
     let editor = key(json!({"name": "editor", "role": "editor"})).await;
     editor
@@ -175,65 +175,27 @@ async fn environments_are_made_named_and_given_a_base_url() {
         .expect(200);
 }
 
-#[tokio::test]
-async fn the_first_deploy_of_a_new_environment_is_live_when_it_is_answered() {
+async fn the_first_deploy_of_a_new_environment_is_live_when_it_is_answered(service: &Service) {
     let target = FakeTarget::start().await;
-    let app = TestApp::start().await;
-    first_deploys_are_live(&app.api, &[&app.base], &target).await;
-    let split = Split::new();
-    let controls = [
-        split.control_plane("one").await,
-        split.control_plane("two").await,
-    ];
-    let nodes = [
-        split.node("a", &[&controls[0]]).await,
-        split.node("b", &[&controls[1]]).await,
-    ];
-    let deployed_by_either = [&nodes[0].base, &nodes[1].base];
-    first_deploys_are_live(
-        &controls[0].api,
-        &deployed_by_either.map(String::as_str),
-        &target,
-    )
-    .await;
-}
-
-async fn first_deploys_are_live(api: &Rest, nodes: &[&str], target: &FakeTarget) {
+    service.nodes().await;
     for n in 0..3 {
         let name = format!("qa-{n}");
-        let made = api
-            .post("/api/v1/environments", &json!({ "name": name }))
-            .await;
+        let body = json!({ "name": name });
+        let made = service.api().post("/api/v1/environments", &body).await;
         assert_eq!(made.status, 201, "{}", made.text);
         assert_eq!(made.header("x-config-applied"), "", "{}", made.text);
-        let qa = api.with_header("x-environment", &name);
+        let qa = service.elsewhere().with_header("x-environment", &name);
         qa.http_instance("erp", &target.url()).await;
         let (_, url) = qa.deployed(&crate::webhook::passthrough("first")).await;
-        let token = url.rsplit('/').next().unwrap();
-        for node in nodes {
-            qa.webhook(&format!("{node}/webhooks/receive/{token}"), &json!({}))
-                .await;
+        for url in service.webhooks(&url).await {
+            qa.webhook(&url, &json!({})).await;
         }
     }
 }
 
-#[tokio::test]
-async fn the_host_of_a_new_environment_is_its_own_when_it_is_answered() {
-    let app = TestApp::start().await;
-    new_hosts_are_live(&app.api, &[&app.base]).await;
-    let split = Split::new();
-    let controls = [
-        split.control_plane("one").await,
-        split.control_plane("two").await,
-    ];
-    let nodes = [
-        split.node("a", &[&controls[0]]).await,
-        split.node("b", &[&controls[1]]).await,
-    ];
-    new_hosts_are_live(&controls[0].api, &[&nodes[0].base, &nodes[1].base]).await;
-}
-
-async fn new_hosts_are_live(api: &Rest, nodes: &[&str]) {
+async fn the_host_of_a_new_environment_is_its_own_when_it_is_answered(service: &Service) {
+    let api = service.api();
+    let nodes = service.nodes().await;
     answers(api, "default").await;
     for n in 0..3 {
         let name = format!("qa-{n}");
@@ -242,15 +204,16 @@ async fn new_hosts_are_live(api: &Rest, nodes: &[&str]) {
         let made = api.post("/api/v1/environments", &body).await;
         assert_eq!(made.status, 201, "{}", made.text);
         assert_eq!(made.header("x-config-applied"), "");
-        for node in nodes {
+        for node in &nodes {
             assert_eq!(
                 call(node, &host).await.status,
                 404,
                 "it has no API, and the default environment's is not its"
             );
         }
-        answers(&api.with_header("x-environment", &name), &name).await;
-        for node in nodes {
+        let qa = service.elsewhere().with_header("x-environment", &name);
+        answers(&qa, &name).await;
+        for node in &nodes {
             assert_eq!(call(node, &host).await.expect(200), json!({ "by": name }));
             assert_eq!(
                 call(node, "127.0.0.1").await.expect(200),
@@ -311,19 +274,18 @@ async fn public_host_is_the_default_environments(api: &Rest, node: &str) {
     assert_eq!(call(node, "any.example.com").await.status, 404);
 }
 
-#[tokio::test]
-async fn an_environment_takes_no_calls_of_others_by_its_base_url() {
-    let app = TestApp::start_with(&[("KANAT_PUBLIC_URL", "https://hooks.example.com")]).await;
-    answers(&app.api, "default").await;
+async fn an_environment_takes_no_calls_of_others_by_its_base_url(service: &Service) {
+    let api = service.api();
+    let node = service.nodes().await[0];
+    answers(api, "default").await;
     let path = "/api/v1/environments";
     let production = json!({ "baseUrl": "https://prd.example.com" });
-    app.api
-        .patch(&format!("{path}/production"), &production)
+    api.patch(&format!("{path}/production"), &production)
         .await
         .expect(200);
     let body = json!({ "name": "bound", "role": "admin", "environmentId": "staging" });
-    let bound = app.api.post("/api/v1/api-keys", &body).await.expect(201);
-    let bound = app.api.with_key(bound["key"].as_str().unwrap());
+    let bound = api.post("/api/v1/api-keys", &body).await.expect(201);
+    let bound = service.elsewhere().with_key(bound["key"].as_str().unwrap());
     let set = async |base_url: &str| {
         let body = json!({ "baseUrl": base_url });
         bound.put(&format!("{path}/staging"), &body).await
@@ -338,7 +300,7 @@ async fn an_environment_takes_no_calls_of_others_by_its_base_url() {
         set(taken).await.expect_error(409, "ALREADY_EXISTS");
     }
     for wrong in [
-        app.base.as_str(),
+        node,
         "http://127.0.0.1",
         "http://[::1]:8080",
         "http://localhost",
@@ -350,15 +312,14 @@ async fn an_environment_takes_no_calls_of_others_by_its_base_url() {
     set("https://stg.example.com").await.expect(200);
     for host in ["hooks.example.com", "127.0.0.1", "localhost"] {
         assert_eq!(
-            call(&app.base, host).await.expect(200),
+            call(node, host).await.expect(200),
             json!({ "by": "default" })
         );
     }
-    assert_eq!(call(&app.base, "prd.example.com").await.status, 404);
+    assert_eq!(call(node, "prd.example.com").await.status, 404);
     // What has no domain is the default environment's, also where that says so itself.
     let development = json!({ "baseUrl": "http://127.0.0.1:8080" });
-    app.api
-        .patch(&format!("{path}/development"), &development)
+    api.patch(&format!("{path}/development"), &development)
         .await
         .expect(200);
 }

@@ -1,8 +1,14 @@
-//! `GET /search`: resources of every kind by their words, on both databases.
+//! `GET /search`: resources of every kind by their words.
 
-use kanat_testing_postgres::Database;
-use kanat_tests::{Rest, TestApp, rest::text};
+use kanat_tests::{Rest, Service, on_both_databases, rest::text};
 use serde_json::{Value, json};
+
+on_both_databases!(
+    Service;
+    the_best_come_first,
+    every_environment_has_a_search_of_its_own,
+    a_query_that_is_none_is_refused,
+);
 
 const SHIPMENTS: &str = r"flow: shipments-intake
 version: 1
@@ -55,10 +61,10 @@ async fn names(api: &Rest, query: &str) -> Vec<String> {
     hits.iter().map(|hit| text(&hit["name"])).collect()
 }
 
-async fn finds_the_best_first(app: &TestApp) {
-    let api = &app.api;
+async fn the_best_come_first(service: &Service) {
+    let api = service.elsewhere();
     let environment = api.get("/api/v1/me").await.expect(200)["environment"]["id"].clone();
-    let made = fill(api).await;
+    let made = fill(service.api()).await;
     let hit = |kind: &str, id: &Value, name: &str, score: f64, excerpt: &str| {
         json!({"type": kind, "id": id, "name": name, "environmentId": environment,
             "score": score, "excerpt": excerpt})
@@ -147,38 +153,32 @@ async fn finds_the_best_first(app: &TestApp) {
     let flow = format!("/api/v1/flows/{}", text(&made.flow));
     let renamed = json!({"name": "deliveries", "yamlConfig": SHIPMENTS
         .replace("shipments-intake", "deliveries")});
-    api.patch(&flow, &renamed).await.expect(200);
+    service.api().patch(&flow, &renamed).await.expect(200);
     assert_eq!(names(api, "intake").await, [""; 0]);
     assert_eq!(names(api, "deliv").await, ["deliveries"]);
-    api.delete(&flow).await.expect(204);
+    service.api().delete(&flow).await.expect(204);
     assert_eq!(names(api, "deliv").await, [""; 0]);
 }
 
-#[tokio::test]
-async fn the_best_come_first_on_sqlite() {
-    finds_the_best_first(&TestApp::start().await).await;
-}
-
-#[tokio::test]
-async fn the_best_come_first_on_postgresql() {
-    let database = Database::fresh();
-    let app = TestApp::start_with(&[("KANAT_DATABASE_URL", database.url())]).await;
-    finds_the_best_first(&app).await;
-}
-
-#[tokio::test]
-async fn every_environment_has_a_search_of_its_own() {
-    let app = TestApp::start().await;
-    let staging = app.api.with_header("x-environment", "staging");
-    for (api, name) in [(&app.api, "orders here"), (&staging, "orders there")] {
+async fn every_environment_has_a_search_of_its_own(service: &Service) {
+    let elsewhere = service.elsewhere();
+    let staging = service.api().with_header("x-environment", "staging");
+    for (api, name) in [(service.api(), "orders here"), (&staging, "orders there")] {
         let table = json!({"name": name});
         api.post("/api/v1/lookup-tables", &table).await.expect(201);
     }
-    assert_eq!(names(&app.api, "orders").await, ["orders here"]);
-    assert_eq!(names(&staging, "orders").await, ["orders there"]);
+    assert_eq!(names(elsewhere, "orders").await, ["orders here"]);
+    assert_eq!(
+        names(&elsewhere.with_header("x-environment", "staging"), "orders").await,
+        ["orders there"]
+    );
     let body = json!({"name": "bound", "role": "viewer", "environmentId": "staging"});
-    let key = app.api.post("/api/v1/api-keys", &body).await.expect(201);
-    let bound = app.api.with_key(&text(&key["key"]));
+    let key = service
+        .api()
+        .post("/api/v1/api-keys", &body)
+        .await
+        .expect(201);
+    let bound = elsewhere.with_key(&text(&key["key"]));
     assert_eq!(names(&bound, "orders").await, ["orders there"]);
     bound
         .with_header("x-environment", "development")
@@ -187,11 +187,10 @@ async fn every_environment_has_a_search_of_its_own() {
         .expect_error(403, "PERMISSION_DENIED");
 }
 
-#[tokio::test]
-async fn a_query_that_is_none_is_refused() {
-    let app = TestApp::start().await;
+async fn a_query_that_is_none_is_refused(service: &Service) {
+    let elsewhere = service.elsewhere();
     let refused = async |query: &str| {
-        let answer = app.api.get(&format!("/api/v1/search{query}")).await;
+        let answer = elsewhere.get(&format!("/api/v1/search{query}")).await;
         let details = answer.expect_error(400, "INVALID_ARGUMENT");
         text(&details[0]["field"])
     };
@@ -201,5 +200,5 @@ async fn a_query_that_is_none_is_refused() {
     assert_eq!(refused("?q=a&type=message").await, "type");
     assert_eq!(refused("?q=a&type=").await, "type");
     assert_eq!(refused("?q=a&limit=0").await, "limit");
-    assert_eq!(names(&app.api, &"a".repeat(500)).await, [""; 0]);
+    assert_eq!(names(elsewhere, &"a".repeat(500)).await, [""; 0]);
 }

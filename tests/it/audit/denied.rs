@@ -1,17 +1,22 @@
 //! Calls that their callers may not make.
 
-use kanat_tests::TestApp;
+use kanat_tests::{Service, on_both_databases};
 use serde_json::json;
 
 use super::{entries, entry, key};
 
-#[tokio::test]
-async fn a_denied_call_has_an_entry_with_what_its_path_names() {
-    let app = TestApp::start().await;
-    let (id, viewer) = key(&app, "viewer", None).await;
+on_both_databases!(
+    Service;
+    a_denied_call_has_an_entry_with_what_its_path_names,
+    beyond_ten_in_a_minute_they_share_an_entry,
+);
+
+async fn a_denied_call_has_an_entry_with_what_its_path_names(service: &Service) {
+    let api = service.api();
+    let (id, viewer) = key(service, "viewer", None).await;
     let denied = viewer.post("/api/v1/flows/flw_1/deploy", &json!({})).await;
     denied.expect_error(403, "PERMISSION_DENIED");
-    let told = entry(&app.api, &format!("status=denied&userId={id}")).await;
+    let told = entry(api, &format!("status=denied&userId={id}")).await;
     assert_eq!(told["action"], "flow.deploy");
     assert_eq!(told["entityId"], "flw_1");
     assert_eq!(told["actor"]["role"], "viewer");
@@ -19,7 +24,7 @@ async fn a_denied_call_has_an_entry_with_what_its_path_names() {
     assert!(told.get("after").is_none(), "{told}");
 
     // By its binding, and by a rule of the use-case.
-    let (id, bound) = key(&app, "admin", Some("staging")).await;
+    let (id, bound) = key(service, "admin", Some("staging")).await;
     let elsewhere = bound.with_header("x-environment", "production");
     elsewhere
         .get("/api/v1/flows")
@@ -28,27 +33,24 @@ async fn a_denied_call_has_an_entry_with_what_its_path_names() {
     let whole = json!({"name": "x", "expression": "true"});
     let policy = bound.post("/api/v1/governance/policies", &whole).await;
     policy.expect_error(403, "PERMISSION_DENIED");
-    let told = entries(&app.api, &format!("status=denied&userId={id}")).await;
+    let told = entries(api, &format!("status=denied&userId={id}")).await;
     let actions: Vec<_> = told.iter().map(|entry| &entry["action"]).collect();
     assert_eq!(actions, ["policy.create", "flow.list"]);
 }
 
-#[tokio::test]
-async fn beyond_ten_in_a_minute_they_share_an_entry() {
-    let mut app = TestApp::start().await;
-    let (_, viewer) = key(&app, "viewer", None).await;
+async fn beyond_ten_in_a_minute_they_share_an_entry(service: &mut Service) {
+    let (_, viewer) = key(service, "viewer", None).await;
     for _ in 0..14 {
         let denied = viewer
             .post("/api/v1/lookup-tables", &json!({"name": "t"}))
             .await;
         denied.expect_error(403, "PERMISSION_DENIED");
     }
-    let told = entries(&app.api, "status=denied").await;
+    let told = entries(service.api(), "status=denied").await;
     assert_eq!(told.len(), 10);
     // The end of the process ends the minute.
-    assert_eq!(app.terminate().await, Some(0));
-    app.restart().await;
-    let told = entries(&app.api, "status=denied").await;
+    service.restart_with(&[]).await;
+    let told = entries(service.api(), "status=denied").await;
     assert_eq!(told.len(), 11);
     assert_eq!(told[0]["calls"], 4);
 }

@@ -1,20 +1,36 @@
 //! `GET /audit-log`: the changes of a day, their secrets masked; filters and pages.
 
 use kanat_tests::cli::Cli;
-use kanat_tests::{FakeTarget, TestApp, rest::text};
+use kanat_tests::{FakeTarget, Service, on_both_databases, rest::text};
 use serde_json::{Value, json};
 
 use super::{PATH, entries, entry, key};
 use crate::webhook::passthrough;
 
-#[tokio::test]
-async fn each_change_has_one_entry_with_what_was_before_and_after() {
-    let app = TestApp::start().await;
+on_both_databases!(
+    Service;
+    each_change_has_one_entry_with_what_was_before_and_after,
+    secrets_are_masked,
+    changes_of_table_entries_are_listed_by_their_keys,
+    filters_narrow_and_cursors_go_on,
+    an_action_that_no_entry_can_have_is_refused_with_the_nearest,
+    calls_of_the_command_line_say_so_and_it_lists_them,
+);
+
+on_both_databases!(
+    Service with [("KANAT_TRUSTED_PROXIES", "127.0.0.1/32,10.0.0.0/8")];
+    the_address_is_that_of_the_client_before_trusted_proxies,
+);
+
+async fn each_change_has_one_entry_with_what_was_before_and_after(service: &Service) {
+    let api = service.api();
+    let elsewhere = service.elsewhere();
     let target = FakeTarget::start().await;
-    app.api.http_instance("erp", &target.url()).await;
-    let api = app.api.with_header("x-request-id", "morning-1");
-    let (flow, url) = api.deployed(&passthrough("orders")).await;
-    let created = entry(&app.api, "action=flow.create").await;
+    service.nodes().await;
+    api.http_instance("erp", &target.url()).await;
+    let morning = api.with_header("x-request-id", "morning-1");
+    let (flow, url) = morning.deployed(&passthrough("orders")).await;
+    let created = entry(elsewhere, "action=flow.create").await;
     assert_eq!(created["entityId"], flow.as_str());
     assert_eq!(created["entityName"], "orders");
     assert_eq!(created["entityType"], "flow");
@@ -24,7 +40,7 @@ async fn each_change_has_one_entry_with_what_was_before_and_after() {
     assert_eq!(created["address"], "127.0.0.1");
     assert!(created.get("before").is_none(), "{created}");
     assert!(text(&created["after"]["yamlConfig"]).contains("orders"));
-    let owner = app.api.get("/api/v1/me").await.expect(200);
+    let owner = elsewhere.get("/api/v1/me").await.expect(200);
     let actor = json!({
         "type": "api_key", "id": owner["id"], "name": owner["name"], "role": "owner",
     });
@@ -33,82 +49,80 @@ async fn each_change_has_one_entry_with_what_was_before_and_after() {
     assert_eq!(created["environmentId"], owner["environment"]["id"]);
     assert!(text(&created["id"]).starts_with("aud_"));
 
-    let deployed = entry(&app.api, "action=flow.deploy").await;
+    let deployed = entry(elsewhere, "action=flow.deploy").await;
     assert_eq!(deployed["before"]["status"], "draft");
     assert_eq!(deployed["after"]["status"], "active");
     assert_eq!(deployed["after"]["version"], 1);
 
     let path = format!("/api/v1/flows/{flow}");
-    app.api.patch(&path, &json!({"name": "renamed"})).await;
-    let updated = entry(&app.api, "action=flow.update").await;
+    api.patch(&path, &json!({"name": "renamed"})).await;
+    let updated = entry(elsewhere, "action=flow.update").await;
     assert_eq!(updated["before"]["name"], "orders");
     assert_eq!(updated["after"]["name"], "renamed");
 
     // Reads and refused calls are not told.
-    app.api.get(&path).await.expect(200);
-    let wrong = app.api.patch(&path, &json!({"name": ""})).await;
+    elsewhere.get(&path).await.expect(200);
+    let wrong = api.patch(&path, &json!({"name": ""})).await;
     wrong.expect_error(400, "INVALID_ARGUMENT");
-    app.api.without_key().delete(&path).await;
-    let of_flow = entries(&app.api, &format!("entityId={flow}")).await;
+    api.without_key().delete(&path).await;
+    let of_flow = entries(elsewhere, &format!("entityId={flow}")).await;
     assert_eq!(of_flow.len(), 3, "{of_flow:?}");
 
-    let message = app.api.webhook(&url, &json!({})).await;
-    app.api.message_becomes(&message, "delivered").await;
+    let webhook = &service.webhooks(&url).await[0];
+    let message = api.webhook(webhook, &json!({})).await;
+    api.message_becomes(&message, "delivered").await;
     let replay = format!("/api/v1/messages/{message}/replay");
-    let replayed = app.api.post(&replay, &json!({})).await.expect(202);
-    let told = entry(&app.api, "action=message.replay").await;
+    let replayed = api.post(&replay, &json!({})).await.expect(202);
+    let told = entry(elsewhere, "action=message.replay").await;
     assert_eq!(told["entityId"], message.as_str());
     assert_eq!(told["after"]["messageId"], replayed["messageId"]);
 
-    app.api.delete(&path).await;
-    let deleted = entry(&app.api, "action=flow.delete").await;
+    api.delete(&path).await;
+    let deleted = entry(elsewhere, "action=flow.delete").await;
     assert_eq!(deleted["before"]["name"], "renamed");
     assert!(deleted.get("after").is_none(), "{deleted}");
 }
 
-#[tokio::test]
-async fn secrets_are_masked() {
-    let app = TestApp::start().await;
+async fn secrets_are_masked(service: &Service) {
+    let api = service.api();
+    let elsewhere = service.elsewhere();
     let secret = "canary-of-the-audit-log";
     let body = json!({"name": "erp", "catalogId": "http", "config": {
         "base_url": "https://erp.example.com", "auth": "bearer", "token": secret,
     }});
     let path = "/api/v1/connectors/instances";
-    let made = app.api.post(path, &body).await.expect(201);
+    let made = api.post(path, &body).await.expect(201);
     let path = format!("{path}/{}", text(&made["id"]));
     let other = json!({"config": {"token": "another-canary"}});
-    app.api.patch(&path, &other).await.expect(200);
-    let created = entry(&app.api, "action=connector.create").await;
+    api.patch(&path, &other).await.expect(200);
+    let created = entry(elsewhere, "action=connector.create").await;
     assert_eq!(created["after"]["config"]["token"], "********");
-    let key = app
-        .api
-        .post("/api/v1/api-keys", &json!({"name": "k"}))
-        .await;
+    let key = api.post("/api/v1/api-keys", &json!({"name": "k"})).await;
     let key = key.expect(201);
     assert_eq!(key["createdBy"]["type"], "api_key");
-    let all = app.api.get(PATH).await;
+    let all = elsewhere.get(PATH).await;
     for canary in [secret, "another-canary", &text(&key["key"])] {
         assert!(!all.text.contains(canary), "{}", all.text);
     }
-    let key = entry(&app.api, "action=api_key.create").await;
+    let key = entry(elsewhere, "action=api_key.create").await;
     assert_eq!(key["after"]["role"], "editor");
 }
 
-#[tokio::test]
-async fn changes_of_table_entries_are_listed_by_their_keys() {
-    let app = TestApp::start().await;
+async fn changes_of_table_entries_are_listed_by_their_keys(service: &Service) {
+    let api = service.api();
+    let elsewhere = service.elsewhere();
     let tables = "/api/v1/lookup-tables";
-    let table = app.api.post(tables, &json!({"name": "countries"})).await;
+    let table = api.post(tables, &json!({"name": "countries"})).await;
     let path = format!("{tables}/{}", text(&table.expect(201)["id"]));
     let put = async |list: Value| {
         let body = json!({ "entries": list });
         let entries = format!("{path}/entries");
-        app.api.put(&entries, &body).await.expect(200);
+        api.put(&entries, &body).await.expect(200);
     };
     put(json!([{"key": "DE", "value": "Germany"}, {"key": "FR", "value": "France"}])).await;
     put(json!([{"key": "DE", "value": "Deutschland"}, {"key": "FR", "value": "France"}])).await;
-    app.api.delete(&format!("{path}/entries/FR")).await;
-    let told = entries(&app.api, "action=lookup_table.update").await;
+    api.delete(&format!("{path}/entries/FR")).await;
+    let told = entries(elsewhere, "action=lookup_table.update").await;
     let [removed, changed, added] = told.as_slice() else {
         panic!("{told:?}");
     };
@@ -123,21 +137,24 @@ async fn changes_of_table_entries_are_listed_by_their_keys() {
         .map(|n| json!({"key": format!("k{n}"), "value": "v"}))
         .collect();
     put(Value::Array(many)).await;
-    let told = entries(&app.api, "action=lookup_table.update").await;
+    let told = entries(elsewhere, "action=lookup_table.update").await;
     let added = told[0]["after"]["added"].as_object().unwrap();
     assert_eq!(added.len(), 100);
     assert_eq!(told[0]["after"]["omitted"], 50);
 
-    app.api.get(&format!("{path}/export")).await;
-    let exported = entry(&app.api, "action=lookup_table.export").await;
+    elsewhere.get(&format!("{path}/export")).await;
+    let exported = entry(elsewhere, "action=lookup_table.export").await;
     assert_eq!(exported["entityName"], "countries");
 }
 
-#[tokio::test]
-async fn filters_narrow_and_cursors_go_on() {
-    let app = TestApp::start().await;
-    let staging = app.api.with_header("x-environment", "staging");
-    for (api, name) in [(&app.api, "one"), (&staging, "two"), (&app.api, "three")] {
+async fn filters_narrow_and_cursors_go_on(service: &Service) {
+    let elsewhere = service.elsewhere();
+    let staging = service.api().with_header("x-environment", "staging");
+    for (api, name) in [
+        (service.api(), "one"),
+        (&staging, "two"),
+        (service.api(), "three"),
+    ] {
         let body = json!({ "name": name });
         api.post("/api/v1/lookup-tables", &body).await.expect(201);
     }
@@ -145,11 +162,11 @@ async fn filters_narrow_and_cursors_go_on() {
         let names = found.iter().map(|entry| text(&entry["entityName"]));
         names.collect()
     };
-    let made = entries(&app.api, "entityType=lookup_table").await;
+    let made = entries(elsewhere, "entityType=lookup_table").await;
     assert_eq!(names(&made), ["three", "two", "one"]);
-    let of_staging = entries(&app.api, "environmentId=staging").await;
+    let of_staging = entries(elsewhere, "environmentId=staging").await;
     assert_eq!(names(&of_staging), ["two"]);
-    let (_, bound) = key(&app, "admin", Some("staging")).await;
+    let (_, bound) = key(service, "admin", Some("staging")).await;
     let seen = entries(&bound, "status=done").await;
     assert_eq!(names(&seen), ["admin", "two"]);
     let other = bound.get(&format!("{PATH}?environmentId=production")).await;
@@ -161,17 +178,16 @@ async fn filters_narrow_and_cursors_go_on() {
         .iter()
         .cloned()
         .partition(|entry| text(&entry["at"]) >= at);
-    let since = entries(&app.api, &format!("entityType=lookup_table&since={at}")).await;
+    let since = entries(elsewhere, &format!("entityType=lookup_table&since={at}")).await;
     assert_eq!(since, later);
-    let until = entries(&app.api, &format!("entityType=lookup_table&until={at}")).await;
+    let until = entries(elsewhere, &format!("entityType=lookup_table&until={at}")).await;
     assert_eq!(until, earlier);
 
     let query = format!("{PATH}?entityType=lookup_table&limit=2");
-    let first = app.api.get(&query).await.expect(200);
+    let first = elsewhere.get(&query).await.expect(200);
     assert_eq!(first["pagination"]["total"], 3);
     let cursor = text(&first["pagination"]["nextCursor"]);
-    let second = app
-        .api
+    let second = elsewhere
         .get(&format!("{query}&cursor={cursor}"))
         .await
         .expect(200);
@@ -185,24 +201,23 @@ async fn filters_narrow_and_cursors_go_on() {
         "cursor=x",
         "action=",
     ] {
-        let answer = app.api.get(&format!("{PATH}?{wrong}")).await;
+        let answer = elsewhere.get(&format!("{PATH}?{wrong}")).await;
         answer.expect_error(400, "INVALID_ARGUMENT");
     }
     let both = format!("{query}&cursor={cursor}&offset=1");
-    let both = app.api.get(&both).await;
+    let both = elsewhere.get(&both).await;
     let both = both.expect_error(400, "INVALID_ARGUMENT");
     assert_eq!(both[0]["field"], "cursor");
     assert_eq!(both[1]["field"], "offset");
-    let (_, editor) = key(&app, "editor", None).await;
+    let (_, editor) = key(service, "editor", None).await;
     editor
         .get(PATH)
         .await
         .expect_error(403, "PERMISSION_DENIED");
 }
 
-#[tokio::test]
-async fn an_action_that_no_entry_can_have_is_refused_with_the_nearest() {
-    let app = TestApp::start().await;
+async fn an_action_that_no_entry_can_have_is_refused_with_the_nearest(service: &Service) {
+    let elsewhere = service.elsewhere();
     for (field, word, message) in [
         (
             "action",
@@ -220,7 +235,7 @@ async fn an_action_that_no_entry_can_have_is_refused_with_the_nearest() {
             r#""lookup_tables" is not one of the audit log; did you mean "lookup_table""#,
         ),
     ] {
-        let answer = app.api.get(&format!("{PATH}?{field}={word}")).await;
+        let answer = elsewhere.get(&format!("{PATH}?{field}={word}")).await;
         let details = answer.expect_error(400, "INVALID_ARGUMENT");
         assert_eq!(details[0], json!({"field": field, "message": message}));
     }
@@ -230,43 +245,40 @@ async fn an_action_that_no_entry_can_have_is_refused_with_the_nearest() {
         "entityType=batch_job",
         "action=api_key.reset",
     ] {
-        assert_eq!(entries(&app.api, query).await, [json!(null); 0], "{query}");
+        assert_eq!(entries(elsewhere, query).await, [json!(null); 0], "{query}");
     }
-    let first_start = entry(&app.api, "action=account.create").await;
+    let first_start = entry(elsewhere, "action=account.create").await;
     assert_eq!(first_start["via"], "system");
     assert_eq!(first_start["actor"]["type"], "system");
     assert_eq!(first_start["status"], "done");
     assert_eq!(first_start["after"]["name"], first_start["entityName"]);
-    let cli = Cli::of(&app);
+    let cli = Cli::at(&elsewhere.base);
     let listed = cli.run(&["audit", "list", "--action", "flow.deplyo"]).await;
     let told = listed.fails(1);
     assert!(told.contains("flow.deploy"), "{told}");
 }
 
-#[tokio::test]
-async fn the_address_is_that_of_the_client_before_trusted_proxies() {
-    let app = TestApp::start_with(&[("KANAT_TRUSTED_PROXIES", "127.0.0.1/32,10.0.0.0/8")]).await;
+async fn the_address_is_that_of_the_client_before_trusted_proxies(service: &Service) {
     let forwarded = "203.0.113.9, 198.51.100.7, 10.1.2.3";
-    let api = app.api.with_header("x-forwarded-for", forwarded);
+    let api = service.api().with_header("x-forwarded-for", forwarded);
     api.post("/api/v1/lookup-tables", &json!({"name": "t"}))
         .await;
-    let told = entry(&app.api, "action=lookup_table.create").await;
+    let told = entry(service.elsewhere(), "action=lookup_table.create").await;
     assert_eq!(told["address"], "198.51.100.7");
 }
 
-#[tokio::test]
-async fn calls_of_the_command_line_say_so_and_it_lists_them() {
-    let app = TestApp::start().await;
-    let cli = Cli::of(&app);
+async fn calls_of_the_command_line_say_so_and_it_lists_them(service: &Service) {
+    let api = service.api();
+    let cli = Cli::at(&api.base);
     cli.run(&["lookup", "create", "countries"]).await.expect();
-    let told = entry(&app.api, "via=cli").await;
+    let told = entry(service.elsewhere(), "via=cli").await;
     assert_eq!(told["action"], "lookup_table.create");
     let listed = cli
         .run(&["audit", "list", "--action", "lookup_table.create"])
         .await;
     assert!(listed.expect().contains("countries"));
     let target = FakeTarget::start().await;
-    app.api.http_instance("erp", &target.url()).await;
+    api.http_instance("erp", &target.url()).await;
     let listed = cli
         .run(&["audit", "list", "--entity-type", "connector"])
         .await;

@@ -1,137 +1,160 @@
 //! `GET /audit-log/verify`: the whole log, or the first entry that is not as it was written.
 
 use kanat_tests::cli::Cli;
-use kanat_tests::{TestApp, rest::text};
+use kanat_tests::{Rest, Service, on_both_databases, rest::text};
 use serde_json::{Value, json};
 
 use super::{entries, key};
 
+on_both_databases!(
+    Service;
+    a_changed_field_is_found,
+    a_removed_first_entry_is_found,
+    a_removed_middle_entry_is_found,
+    an_entry_without_its_link_is_found,
+    a_link_without_its_entry_is_found,
+    a_cut_end_is_found,
+    a_cut_end_with_a_head_to_fit_is_found,
+    a_chain_that_begins_anew_is_found_by_a_former_head,
+);
+
+on_both_databases!(
+    Service with [("KANAT_MASTER_KEY", super::FORMER_KEY)];
+    a_new_master_key_changes_nothing,
+);
+
+const FORMER_KEY: &str = "01010101010101010101010101010101a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2";
+const NEW_KEY: &str = "03030303030303030303030303030303b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4";
+
 const VERIFY: &str = "/api/v1/audit-log/verify";
 
-async fn verified(app: &TestApp) -> Value {
-    app.api.get(VERIFY).await.expect(200)
+const CHANGE_ENTRY: &str = "UPDATE audit_entry SET actor_name = 'nobody' WHERE id = 'ID';";
+const REMOVE_ENTRY: &str = "DELETE FROM audit_entry WHERE id = 'ID';";
+const REMOVE_LINK: &str = "DELETE FROM audit_link WHERE entry_id = 'ID';";
+const ADD_WITHOUT_LINK: &str = "CREATE TEMP TABLE another AS SELECT * FROM audit_entry LIMIT 1;
+    UPDATE another SET id = 'aud_0';
+    INSERT INTO audit_entry SELECT * FROM another;";
+const FIT_HEAD: &str = "UPDATE audit_head SET sequence = sequence - 1, kept = kept - 1,
+    hash = (SELECT hash FROM audit_link ORDER BY sequence DESC LIMIT 1);";
+const BEGIN_ANEW: &str = "DELETE FROM audit_entry;
+    DELETE FROM audit_link;
+    DELETE FROM audit_pending;
+    DELETE FROM audit_head;
+    DELETE FROM meta WHERE name LIKE 'audit_key/%';";
+
+async fn verified(api: &Rest) -> Value {
+    api.get(VERIFY).await.expect(200)
 }
 
-/// Makes a service with some entries; returns it with their ids, oldest first, and the head.
-async fn with_entries() -> (TestApp, Vec<String>, String) {
-    let app = TestApp::start().await;
+async fn compared(api: &Rest, head: &str) -> Value {
+    api.get(&format!("{VERIFY}?head={head}")).await.expect(200)
+}
+
+async fn make_table(api: &Rest, name: &str) {
+    let body = json!({ "name": name });
+    api.post("/api/v1/lookup-tables", &body).await.expect(201);
+}
+
+/// Makes some entries; returns the ids of all, oldest first, and the head.
+async fn fill(service: &Service) -> (Vec<String>, String) {
+    let api = service.api();
     for name in ["one", "two", "three"] {
-        let body = json!({ "name": name });
-        app.api
-            .post("/api/v1/lookup-tables", &body)
-            .await
-            .expect(201);
+        make_table(api, name).await;
     }
-    let found = verified(&app).await;
+    let found = verified(service.elsewhere()).await;
     assert_eq!(found["intact"], true, "{found}");
     assert_eq!(found["brokenAt"], Value::Null);
     assert_eq!(found["unchained"], 0);
-    let told = entries(&app.api, "offset=0").await;
+    let told = entries(api, "offset=0").await;
     assert_eq!(found["entries"], told.len());
     assert_eq!(found["from"], told.last().unwrap()["at"]);
     assert_eq!(found["to"], told[0]["at"]);
+    assert_eq!(verified(api).await, found);
     let ids = told.iter().rev().map(|entry| text(&entry["id"])).collect();
-    (app, ids, text(&found["head"]))
+    (ids, text(&found["head"]))
 }
 
-/// Stops the service, changes its store by the script beside this file, and starts it again.
-async fn tamper(app: &mut TestApp, change: &str, entry: Option<&str>) {
-    app.terminate().await;
-    let changed = std::process::Command::new("python3")
-        .args(["-c", include_str!("tamper.py")])
-        .arg(app.data_dir().join("config.db"))
-        .arg(change)
-        .args(entry)
-        .status()
-        .unwrap();
-    assert!(changed.success());
-    app.restart().await;
+/// Runs statements on the entry of an id. The log is then broken at `broken_at`.
+async fn finds(service: &mut Service, statements: &[&str], id: &str, broken_at: &str) {
+    service
+        .execute(&statements.concat().replace("ID", id))
+        .await;
+    for api in [service.api(), service.elsewhere()] {
+        let found = verified(api).await;
+        assert_eq!(found["intact"], false, "{found}");
+        assert_eq!(found["brokenAt"], broken_at, "{found}");
+    }
+    let cli = Cli::at(&service.elsewhere().base);
+    cli.run(&["audit", "verify"]).await.fails(1);
 }
 
-/// Changes the entry at `index`, oldest first; the log is said to be broken at what `broken_at`
-/// chooses of the ids.
-async fn finds(change: &str, index: usize, broken_at: impl Fn(&[String]) -> &str) {
-    let (mut app, ids, _) = with_entries().await;
-    tamper(&mut app, change, Some(&ids[index])).await;
-    let found = verified(&app).await;
-    assert_eq!(found["intact"], false, "{found}");
-    assert_eq!(found["brokenAt"], broken_at(&ids), "{found}");
-    let failed = Cli::of(&app).run(&["audit", "verify"]).await;
-    failed.fails(1);
+async fn a_changed_field_is_found(service: &mut Service) {
+    let (ids, _) = fill(service).await;
+    finds(service, &[CHANGE_ENTRY], &ids[1], &ids[1]).await;
 }
 
-#[tokio::test]
-async fn a_changed_field_is_found() {
-    finds("change", 1, |ids| &ids[1]).await;
+async fn a_removed_first_entry_is_found(service: &mut Service) {
+    let (ids, _) = fill(service).await;
+    finds(service, &[REMOVE_ENTRY, REMOVE_LINK], &ids[0], &ids[1]).await;
 }
 
-#[tokio::test]
-async fn a_removed_first_entry_is_found() {
-    finds("remove", 0, |ids| &ids[1]).await;
+async fn a_removed_middle_entry_is_found(service: &mut Service) {
+    let (ids, _) = fill(service).await;
+    finds(service, &[REMOVE_ENTRY, REMOVE_LINK], &ids[1], &ids[2]).await;
 }
 
-#[tokio::test]
-async fn a_removed_middle_entry_is_found() {
-    finds("remove", 1, |ids| &ids[2]).await;
+async fn an_entry_without_its_link_is_found(service: &mut Service) {
+    fill(service).await;
+    finds(service, &[ADD_WITHOUT_LINK], "", "aud_0").await;
 }
 
-#[tokio::test]
-async fn an_entry_without_its_link_and_a_link_without_its_entry_are_found() {
-    finds("remove-entry-alone", 1, |ids| &ids[1]).await;
-    finds("add-without-link", 1, |_| "aud_0").await;
+async fn a_link_without_its_entry_is_found(service: &mut Service) {
+    let (ids, _) = fill(service).await;
+    finds(service, &[REMOVE_ENTRY], &ids[1], &ids[1]).await;
 }
 
-#[tokio::test]
-async fn a_cut_end_is_found() {
-    let last = with_entries().await.1.len() - 1;
-    finds("remove", last, |_| "head").await;
-    // With a head to fit, which nobody can authenticate without the key.
-    finds("cut-with-head", last, |_| "head").await;
+async fn a_cut_end_is_found(service: &mut Service) {
+    let (ids, _) = fill(service).await;
+    let last = ids.last().unwrap();
+    finds(service, &[REMOVE_ENTRY, REMOVE_LINK], last, "head").await;
 }
 
-#[tokio::test]
-async fn a_chain_that_begins_anew_is_found_by_a_former_head() {
-    let (mut app, _, head) = with_entries().await;
-    let compared = async |app: &TestApp, head: &str| {
-        let found = app.api.get(&format!("{VERIFY}?head={head}")).await;
-        found.expect(200)
-    };
-    assert_eq!(compared(&app, &head).await["intact"], true);
-    let body = json!({"name": "later"});
-    app.api
-        .post("/api/v1/lookup-tables", &body)
-        .await
-        .expect(201);
-    assert_eq!(compared(&app, &head).await["intact"], true);
-    tamper(&mut app, "begin-anew", None).await;
-    let body = json!({"name": "anew"});
-    app.api
-        .post("/api/v1/lookup-tables", &body)
-        .await
-        .expect(201);
-    assert_eq!(verified(&app).await["intact"], true);
-    let found = compared(&app, &head).await;
+/// Nobody can authenticate the head without the key.
+async fn a_cut_end_with_a_head_to_fit_is_found(service: &mut Service) {
+    let (ids, _) = fill(service).await;
+    let last = ids.last().unwrap();
+    let cut = [REMOVE_ENTRY, REMOVE_LINK, FIT_HEAD];
+    finds(service, &cut, last, "head").await;
+}
+
+async fn a_chain_that_begins_anew_is_found_by_a_former_head(service: &mut Service) {
+    let (_, head) = fill(service).await;
+    assert_eq!(compared(service.elsewhere(), &head).await["intact"], true);
+    make_table(service.api(), "later").await;
+    assert_eq!(compared(service.elsewhere(), &head).await["intact"], true);
+    service.execute(BEGIN_ANEW).await;
+    make_table(service.api(), "anew").await;
+    assert_eq!(verified(service.elsewhere()).await["intact"], true);
+    let found = compared(service.elsewhere(), &head).await;
     assert_eq!(found["brokenAt"], "head", "{found}");
-    let wrong = app.api.get(&format!("{VERIFY}?head=7")).await;
+    let wrong = service.api().get(&format!("{VERIFY}?head=7")).await;
     wrong.expect_error(400, "INVALID_ARGUMENT");
 }
 
-#[tokio::test]
-async fn a_new_master_key_changes_nothing() {
-    let (app, _, head) = with_entries().await;
-    let rotated = app.api.post("/api/v1/secrets/rotate", &json!({})).await;
+async fn a_new_master_key_changes_nothing(service: &mut Service) {
+    let (_, head) = fill(service).await;
+    let keys = format!("{NEW_KEY},{FORMER_KEY}");
+    service.restart_with(&[("KANAT_MASTER_KEY", &keys)]).await;
+    let api = service.api();
+    let elsewhere = service.elsewhere();
+    let rotated = api.post("/api/v1/secrets/rotate", &json!({})).await;
     rotated.expect(200);
-    let found = app
-        .api
-        .get(&format!("{VERIFY}?head={head}"))
-        .await
-        .expect(200);
+    let found = compared(elsewhere, &head).await;
     assert_eq!(found["intact"], true, "{found}");
-    let shown = Cli::of(&app)
-        .run(&["audit", "verify", "--head", &head])
-        .await;
+    let cli = Cli::at(&elsewhere.base);
+    let shown = cli.run(&["audit", "verify", "--head", &head]).await;
     assert!(shown.expect().contains("true"));
-    let (_, bound) = key(&app, "admin", Some("staging")).await;
+    let (_, bound) = key(service, "admin", Some("staging")).await;
     bound
         .get(VERIFY)
         .await

@@ -1,14 +1,25 @@
 //! Keys that are bound to an environment see nothing of the others.
 
-use kanat_tests::{Rest, TestApp, rest::text};
+use kanat_tests::{Rest, Service, on_both_databases, rest::text};
 use serde_json::{Value, json};
+
+on_both_databases!(
+    Service;
+    a_bound_key_reads_its_own_environment_alone,
+    a_bound_admin_sees_the_keys_of_its_environment,
+);
 
 const ENVIRONMENTS: &str = "/api/v1/environments";
 
-async fn bound(api: &Rest, role: &str, environment: &str) -> Rest {
+/// Makes a key that is bound to an environment; returns the service as the key sees it.
+async fn bound(service: &Service, role: &str, environment: &str) -> Rest {
     let body = json!({"name": role, "role": role, "environmentId": environment});
-    let made = api.post("/api/v1/api-keys", &body).await.expect(201);
-    api.with_key(&text(&made["key"]))
+    let made = service
+        .api()
+        .post("/api/v1/api-keys", &body)
+        .await
+        .expect(201);
+    service.elsewhere().with_key(&text(&made["key"]))
 }
 
 fn names(list: &Value) -> Vec<String> {
@@ -16,10 +27,8 @@ fn names(list: &Value) -> Vec<String> {
     items.map(|item| text(&item["name"])).collect()
 }
 
-#[tokio::test]
-async fn a_bound_key_reads_its_own_environment_alone() {
-    let app = TestApp::start().await;
-    let viewer = bound(&app.api, "viewer", "production").await;
+async fn a_bound_key_reads_its_own_environment_alone(service: &Service) {
+    let viewer = bound(service, "viewer", "production").await;
     let seen = viewer.get(ENVIRONMENTS).await.expect(200);
     assert_eq!(names(&seen), ["production"]);
     assert_eq!(seen["pagination"]["total"], 1);
@@ -29,13 +38,12 @@ async fn a_bound_key_reads_its_own_environment_alone() {
     other.expect_error(403, "PERMISSION_DENIED");
 }
 
-#[tokio::test]
-async fn a_bound_admin_sees_the_keys_of_its_environment() {
-    let app = TestApp::start().await;
-    bound(&app.api, "editor", "staging").await;
-    let admin = bound(&app.api, "admin", "production").await;
+async fn a_bound_admin_sees_the_keys_of_its_environment(service: &Service) {
+    let elsewhere = service.elsewhere();
+    bound(service, "editor", "staging").await;
+    let admin = bound(service, "admin", "production").await;
     let keys = admin.get("/api/v1/api-keys").await.expect(200);
     assert_eq!(names(&keys), ["admin"]);
-    let all = app.api.get("/api/v1/api-keys").await.expect(200);
+    let all = elsewhere.get("/api/v1/api-keys").await.expect(200);
     assert_eq!(all["pagination"]["total"], 3);
 }

@@ -1,34 +1,42 @@
 //! `DELETE /environments/{id}`.
 
 use kanat_tests::rest::text;
-use kanat_tests::split::Split;
-use kanat_tests::{Rest, TestApp};
+use kanat_tests::{Rest, Service, on_both_databases};
 use serde_json::json;
+
+use crate::published_api::quote;
+use crate::webhook::passthrough;
+
+on_both_databases!(
+    Service;
+    an_empty_environment_is_deleted_and_its_name_is_free_again,
+    nothing_is_made_in_an_environment_that_ends,
+    what_is_in_an_environment_keeps_it,
+    nodes_leave_a_deleted_environment_and_go_on_with_the_others,
+);
 
 const PATH: &str = "/api/v1/environments";
 
-#[tokio::test]
-async fn an_empty_environment_is_deleted_and_its_name_is_free_again() {
-    let app = TestApp::start().await;
+async fn an_empty_environment_is_deleted_and_its_name_is_free_again(service: &Service) {
+    let api = service.api();
+    let elsewhere = service.elsewhere();
     let body = json!({"name": "canary", "baseUrl": "https://canary.example.com"});
-    let made = app.api.post(PATH, &body).await.expect(201);
+    let made = api.post(PATH, &body).await.expect(201);
     let one = format!("{PATH}/{}", text(&made["id"]));
-    app.api
-        .with_header("if-match", "\"7\"")
+    api.with_header("if-match", "\"7\"")
         .delete(&one)
         .await
         .expect_error(409, "ABORTED");
-    app.api.delete(&one).await.expect(204);
-    app.api.get(&one).await.expect_error(404, "NOT_FOUND");
-    app.api.delete(&one).await.expect_error(404, "NOT_FOUND");
-    app.api
-        .with_header("x-environment", "canary")
+    api.delete(&one).await.expect(204);
+    elsewhere.get(&one).await.expect_error(404, "NOT_FOUND");
+    api.delete(&one).await.expect_error(404, "NOT_FOUND");
+    api.with_header("x-environment", "canary")
         .get("/api/v1/flows")
         .await
         .expect_error(404, "NOT_FOUND");
-    let all = app.api.get(PATH).await.expect(200);
+    let all = elsewhere.get(PATH).await.expect(200);
     assert_eq!(all["pagination"]["total"], 3);
-    let again = app.api.post(PATH, &body).await.expect(201);
+    let again = api.post(PATH, &body).await.expect(201);
     assert_ne!(again["id"], made["id"]);
 }
 
@@ -38,7 +46,7 @@ async fn one_of_two_succeeds(maker: &Rest, remover: &Rest, round: usize) {
     let made = remover.post(PATH, &json!({"name": name})).await.expect(201);
     let path = format!("{PATH}/{}", text(&made["id"]));
     let inside = maker.with_header("x-environment", &name);
-    let flow = json!({"name": "late", "yamlConfig": crate::webhook::passthrough("late")});
+    let flow = json!({"name": "late", "yamlConfig": passthrough("late")});
     let (kept, removed) = tokio::join!(inside.post("/api/v1/flows", &flow), remover.delete(&path));
     let outcome = [kept.status, removed.status];
     assert!(
@@ -48,36 +56,28 @@ async fn one_of_two_succeeds(maker: &Rest, remover: &Rest, round: usize) {
     );
 }
 
-#[tokio::test]
-async fn nothing_is_made_in_an_environment_that_ends() {
-    let app = TestApp::start().await;
+async fn nothing_is_made_in_an_environment_that_ends(service: &Service) {
     for round in 0..10 {
-        one_of_two_succeeds(&app.api, &app.api, round).await;
-    }
-    let split = Split::new();
-    let one = split.control_plane("one").await;
-    let other = split.control_plane("other").await;
-    for round in 0..10 {
-        one_of_two_succeeds(&one.api, &other.api, round).await;
+        one_of_two_succeeds(service.api(), service.elsewhere(), round).await;
     }
 }
 
-#[tokio::test]
-async fn what_is_in_an_environment_keeps_it() {
-    let app = TestApp::start().await;
-    let default = app.api.delete(&format!("{PATH}/development")).await;
+async fn what_is_in_an_environment_keeps_it(service: &Service) {
+    let api = service.api();
+    let elsewhere = service.elsewhere();
+    let default = api.delete(&format!("{PATH}/development")).await;
     assert!(default.text.contains("default"), "{}", default.text);
     default.expect_error(400, "FAILED_PRECONDITION");
 
-    let staging = app.api.with_header("x-environment", "staging");
+    let staging = api.with_header("x-environment", "staging");
     let table = json!({"name": "countries"});
     let table = staging.post("/api/v1/lookup-tables", &table).await;
     let table = text(&table.expect(201)["id"]);
-    let flow = staging.flow(&crate::published_api::quote("quotes")).await;
+    let flow = staging.flow(&quote("quotes")).await;
     let key = json!({"name": "bound", "environmentId": "staging"});
-    let key = app.api.post("/api/v1/api-keys", &key).await.expect(201);
+    let key = api.post("/api/v1/api-keys", &key).await.expect(201);
     let one = format!("{PATH}/staging");
-    let refused = app.api.delete(&one).await;
+    let refused = elsewhere.delete(&one).await;
     let contents = "flows (1), lookup tables (1), API keys (1)";
     assert!(refused.text.contains(contents), "{}", refused.text);
     refused.expect_error(400, "FAILED_PRECONDITION");
@@ -90,35 +90,31 @@ async fn what_is_in_an_environment_keeps_it() {
         staging.delete(&path).await.expect(204);
     }
     let editor = json!({"name": "editor", "role": "editor"});
-    let editor = app.api.post("/api/v1/api-keys", &editor).await.expect(201);
-    let editor = app.api.with_key(&text(&editor["key"]));
+    let editor = api.post("/api/v1/api-keys", &editor).await.expect(201);
+    let editor = elsewhere.with_key(&text(&editor["key"]));
     editor
         .delete(&one)
         .await
         .expect_error(403, "PERMISSION_DENIED");
-    app.api.delete(&one).await.expect(204);
+    elsewhere.delete(&one).await.expect(204);
 }
 
-#[tokio::test]
-async fn nodes_leave_a_deleted_environment_and_go_on_with_the_others() {
-    let split = Split::new();
-    let control = split.control_plane("one").await;
-    let node = split.node("a", &[&control]).await;
-    control
-        .api
-        .delete(&format!("{PATH}/staging"))
-        .await
-        .expect(204);
-    kanat_tests::until("the node leaves it", || async {
-        let nodes = control.api.get("/api/v1/nodes").await.expect(200);
-        let environments = nodes["data"][0]["environments"].as_array()?;
-        (environments.len() == 2).then_some(())
+async fn nodes_leave_a_deleted_environment_and_go_on_with_the_others(service: &Service) {
+    let api = service.api();
+    let count = service.nodes().await.len();
+    let staging = format!("{PATH}/staging");
+    api.delete(&staging).await.expect(204);
+    kanat_tests::until("the nodes leave it", || async {
+        let nodes = service.elsewhere().get("/api/v1/nodes").await.expect(200);
+        let nodes = nodes["data"].as_array()?;
+        let mut environments = nodes.iter().map(|node| node["environments"].as_array());
+        let have_left = environments.all(|all| all.is_some_and(|all| all.len() == 2));
+        (nodes.len() == count && have_left).then_some(())
     })
     .await;
-    let token = control
-        .api
-        .deployed(&crate::published_api::quote("quotes"))
-        .await;
-    assert!(!token.0.is_empty());
-    assert!(!node.base.is_empty());
+    let flow = service.api().flow(&quote("quotes")).await;
+    let deploy = format!("/api/v1/flows/{flow}/deploy");
+    let deployed = service.api().post(&deploy, &json!({})).await;
+    assert_eq!(deployed.header("x-config-applied"), "");
+    deployed.expect(200);
 }

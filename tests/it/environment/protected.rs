@@ -1,10 +1,16 @@
 //! Protected environments: editors run what is in them, and change nothing.
 
 use kanat_tests::rest::text;
-use kanat_tests::{FakeTarget, Rest, TestApp};
+use kanat_tests::{FakeTarget, Rest, Service, on_both_databases};
 use serde_json::{Value, json};
 
 use crate::webhook::passthrough;
+
+on_both_databases!(
+    Service;
+    editors_change_nothing_in_a_protected_environment_and_run_what_is_there,
+    protection_and_promoters_are_fields_like_others,
+);
 
 /// Calls that change what an environment runs, with `FLOW` and `SCHEDULE` in place of ids. They are
 /// refused before anything is looked for, so that the other ids need not exist.
@@ -42,27 +48,30 @@ async fn send(api: &Rest, method: &str, path: &str) -> kanat_tests::Answer {
     Rest::send(request.json(&json!({}))).await
 }
 
-#[tokio::test]
-async fn editors_change_nothing_in_a_protected_environment_and_run_what_is_there() {
-    let app = TestApp::start().await;
+async fn editors_change_nothing_in_a_protected_environment_and_run_what_is_there(
+    service: &Service,
+) {
+    let api = service.api();
+    let elsewhere = service.elsewhere();
     let target = FakeTarget::start().await;
+    service.nodes().await;
     let body = json!({"protected": true, "promoters": "admin"});
-    let made = app
-        .api
+    let made = api
         .patch("/api/v1/environments/production", &body)
         .await
         .expect(200);
     assert_eq!(made["protected"], true);
     assert_eq!(made["promoters"], "admin");
-    let owner = app.api.with_header("x-environment", "production");
+    let owner = api.with_header("x-environment", "production");
     owner.http_instance("erp", &target.url()).await;
     let (flow, url) = owner.deployed(&passthrough("orders")).await;
-    let message = owner.webhook(&url, &json!({"total": 1})).await;
+    let webhook = &service.webhooks(&url).await[0];
+    let message = owner.webhook(webhook, &json!({"total": 1})).await;
     owner.message_becomes(&message, "delivered").await;
 
     let body = json!({"name": "editor", "role": "editor"});
-    let key = app.api.post("/api/v1/api-keys", &body).await.expect(201);
-    let anywhere = app.api.with_key(&text(&key["key"]));
+    let key = api.post("/api/v1/api-keys", &body).await.expect(201);
+    let anywhere = elsewhere.with_key(&text(&key["key"]));
     let editor = anywhere.with_header("x-environment", "production");
     for (method, path) in CHANGES {
         let path = path.replace("FLOW", &flow).replace("SCHEDULE", "sch_1");
@@ -72,12 +81,12 @@ async fn editors_change_nothing_in_a_protected_environment_and_run_what_is_there
     }
 
     let denied = "/api/v1/audit-log?status=denied&action=flow.deploy";
-    let denied = &app.api.get(denied).await.expect(200)["data"][0];
+    let denied = &elsewhere.get(denied).await.expect(200)["data"][0];
     assert_eq!(denied["entityId"], json!(flow));
 
     // Reading, testing, running and replaying are no changes.
-    let api = |path: &str| format!("/api/v1{path}");
-    let one = api(&format!("/flows/{flow}"));
+    let at = |path: &str| format!("/api/v1{path}");
+    let one = at(&format!("/flows/{flow}"));
     assert_eq!(editor.get(&one).await.expect(200)["status"], "active");
     let sample = json!({"sampleData": {"total": 2}});
     editor
@@ -89,17 +98,16 @@ async fn editors_change_nothing_in_a_protected_environment_and_run_what_is_there
         .post(&format!("{one}/run"), &payload)
         .await
         .expect(202);
-    let replay = api(&format!("/messages/{message}/replay"));
+    let replay = at(&format!("/messages/{message}/replay"));
     editor.post(&replay, &json!({})).await.expect(202);
 
     // The environment of the call counts, and an admin may change every one.
     let table = json!({"name": "countries"});
-    let tables = api("/lookup-tables");
+    let tables = at("/lookup-tables");
     anywhere.post(&tables, &table).await.expect(201);
     owner.post(&tables, &table).await.expect(201);
     let open = json!({"protected": false});
-    app.api
-        .put("/api/v1/environments/production", &open)
+    api.put("/api/v1/environments/production", &open)
         .await
         .expect(200);
     editor
@@ -108,24 +116,24 @@ async fn editors_change_nothing_in_a_protected_environment_and_run_what_is_there
         .expect(201);
 }
 
-#[tokio::test]
-async fn protection_and_promoters_are_fields_like_others() {
-    let app = TestApp::start().await;
+async fn protection_and_promoters_are_fields_like_others(service: &Service) {
+    let api = service.api();
+    let elsewhere = service.elsewhere();
     let path = "/api/v1/environments";
     let body = json!({"name": "canary", "protected": true});
-    let made = app.api.post(path, &body).await.expect(201);
+    let made = api.post(path, &body).await.expect(201);
     assert_eq!(made["protected"], true);
     assert_eq!(made["promoters"], "editor");
     let one = format!("{path}/canary");
-    let renamed = app.api.patch(&one, &json!({"name": "early"})).await;
+    let renamed = elsewhere.patch(&one, &json!({"name": "early"})).await;
     assert_eq!(renamed.expect(200)["protected"], true);
-    let plain = app.api.get(&format!("{path}/staging")).await.expect(200);
+    let plain = elsewhere.get(&format!("{path}/staging")).await.expect(200);
     assert_eq!(plain["protected"], Value::Bool(false));
     for (body, field) in [
         (json!({"promoters": "viewer"}), "promoters"),
         (json!({"protected": "yes"}), "protected"),
     ] {
-        let answer = app.api.patch(&format!("{path}/early"), &body).await;
+        let answer = api.patch(&format!("{path}/early"), &body).await;
         let details = answer.expect_error(400, "INVALID_ARGUMENT");
         assert_eq!(details[0]["field"], field);
     }
