@@ -28,19 +28,14 @@ const NEW_KEY: &str = "03030303030303030303030303030303b4b4b4b4b4b4b4b4b4b4b4b4b
 
 const VERIFY: &str = "/api/v1/audit-log/verify";
 
-const CHANGE_ENTRY: &str = "UPDATE audit_entry SET actor_name = 'nobody' WHERE id = 'ID';";
-const REMOVE_ENTRY: &str = "DELETE FROM audit_entry WHERE id = 'ID';";
-const REMOVE_LINK: &str = "DELETE FROM audit_link WHERE entry_id = 'ID';";
-const ADD_WITHOUT_LINK: &str = "CREATE TEMP TABLE another AS SELECT * FROM audit_entry LIMIT 1;
-    UPDATE another SET id = 'aud_0';
-    INSERT INTO audit_entry SELECT * FROM another;";
-const FIT_HEAD: &str = "UPDATE audit_head SET sequence = sequence - 1, kept = kept - 1,
-    hash = (SELECT hash FROM audit_link ORDER BY sequence DESC LIMIT 1);";
-const BEGIN_ANEW: &str = "DELETE FROM audit_entry;
-    DELETE FROM audit_link;
-    DELETE FROM audit_pending;
-    DELETE FROM audit_head;
-    DELETE FROM meta WHERE name LIKE 'audit_key/%';";
+// Changes of rows as a person with access to the database could make them. `ID` is in place of the
+// id of an entry.
+const CHANGE_ENTRY: &str = include_str!("tamper/change_entry.sql");
+const REMOVE_ENTRY: &str = include_str!("tamper/remove_entry.sql");
+const REMOVE_LINK: &str = include_str!("tamper/remove_link.sql");
+const ADD_WITHOUT_LINK: &str = include_str!("tamper/add_without_link.sql");
+const FIT_HEAD: &str = include_str!("tamper/fit_head.sql");
+const BEGIN_ANEW: &str = include_str!("tamper/begin_anew.sql");
 
 async fn verified(api: &Rest) -> Value {
     api.get(VERIFY).await.expect(200)

@@ -1,0 +1,1 @@
+UPDATE audit_entry SET actor_name = 'nobody' WHERE id = 'ID';

@@ -1,0 +1,1 @@
+DELETE FROM audit_entry WHERE id = 'ID';

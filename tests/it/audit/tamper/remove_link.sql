@@ -1,0 +1,1 @@
+DELETE FROM audit_link WHERE entry_id = 'ID';
