@@ -31,11 +31,27 @@ struct Source {
     warnings: Vec<Diagnostic>,
 }
 
+/// A definition with faults.
+struct Wrong {
+    file: String,
+    text: String,
+    faults: Vec<Diagnostic>,
+}
+
 impl Apply {
     /// Applies nothing when a definition is wrong or names what the environment lacks, and the
     /// others when the service refuses one for another reason.
     pub async fn run(self, session: &Session) -> Result<()> {
-        let sources = read(&folder::files(&self.path)?)?;
+        let files = folder::files(&self.path)?;
+        let (sources, wrong) = read(&files)?;
+        if !wrong.is_empty() {
+            refuse_stranger(session).await?;
+        }
+        for Wrong { file, text, faults } in &wrong {
+            diagnostics::complain(file, text, faults);
+        }
+        nothing_if(wrong.len(), files.len())?;
+        unique(&sources)?;
         let mut flows = Vec::with_capacity(sources.len());
         for source in &sources {
             flows.push(existing(session, source).await?);
@@ -108,6 +124,16 @@ async fn existing(session: &Session, source: &Source) -> Result<Option<Json>> {
     }
 }
 
+/// Errors when the caller may change no flow in the environment. A caller that the service refuses
+/// has no use for advice on definitions, so that the refusal comes before it. The request has no
+/// definition: for other callers it changes nothing.
+async fn refuse_stranger(session: &Session) -> Result<()> {
+    match session.client.post(FLOW.path, &json!({})).await {
+        Err(error) if Refusal::has_status(&error, 403) => Err(error),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 /// Asks the service about every definition before it gets one to keep. What runs already is not
 /// refused: it goes on whatever has changed around it, and is told of.
 async fn check(
@@ -116,9 +142,17 @@ async fn check(
 ) -> Result<()> {
     let mut refused = 0;
     let count = sources.len();
+    let mut is_permitted = false;
     for (source, flow) in sources {
         let body = json!({ "yamlConfig": source.text });
         let answer = session.client.post("/flows/validate", &body).await?;
+        let has_faults = ["errors", "warnings"]
+            .iter()
+            .any(|found| !answer.list(found).is_empty());
+        if has_faults && !is_permitted {
+            refuse_stranger(session).await?;
+            is_permitted = true;
+        }
         let flow = flow.as_ref().filter(|flow| runs(flow, &source.text));
         let severity = match flow {
             Some(_) => Severity::Warning,
@@ -179,10 +213,10 @@ fn path(flow: &Json) -> String {
     FLOW.at(&flow.text("id"))
 }
 
-/// The definitions in `files`. Errors when one is wrong, or two are of one name.
-fn read(files: &[String]) -> Result<Vec<Source>> {
+/// Reads the definitions in `files`, the right ones and the wrong ones.
+fn read(files: &[String]) -> Result<(Vec<Source>, Vec<Wrong>)> {
     let mut sources = Vec::new();
-    let mut wrong = 0;
+    let mut wrong = Vec::new();
     for file in files {
         let text = input::text(file)?;
         let file = input::name(file).to_owned();
@@ -193,19 +227,20 @@ fn read(files: &[String]) -> Result<Vec<Source>> {
                 text,
                 warnings: definition.warnings,
             }),
-            Err(faults) => {
-                diagnostics::complain(&file, &text, &faults);
-                wrong += 1;
-            }
+            Err(faults) => wrong.push(Wrong { file, text, faults }),
         }
     }
-    nothing_if(wrong, files.len())?;
+    Ok((sources, wrong))
+}
+
+/// Errors when two definitions are of one name.
+fn unique(sources: &[Source]) -> Result<()> {
     let named = sources
         .iter()
         .map(|source| (source.name.as_str(), source.file.as_str()));
     match folder::repeated(named) {
         Some(error) => Err(usage(error)),
-        None => Ok(sources),
+        None => Ok(()),
     }
 }
 
@@ -222,7 +257,8 @@ mod tests {
             std::fs::write(folder.path().join(name), text).unwrap();
             folder.path().join(name).display().to_string()
         });
-        let refused = read(&files).err().unwrap().to_string();
+        let (sources, _) = read(&files).unwrap();
+        let refused = unique(&sources).unwrap_err().to_string();
         assert!(refused.contains("both define the flow \"x\""), "{refused}");
     }
 }
