@@ -396,7 +396,10 @@ async fn an_api_is_shown_with_the_pages_that_may_call_and_with_its_answer() {
     let whole = serde_json::json!({
         "flowName": "quotes", "path": "whole", "name": "whole", "requestSchema": true,
         "responseSchema": true,
-        "responseMapping": { "price": "source.total", "lines": { "each": "source.items", "map": { "sku": "item.sku" } } },
+        "responseMapping": {
+            "price": "source.total",
+            "lines": { "each": "source.items", "map": { "sku": "item.sku" } },
+        },
         "responseStatus": 201,
         "responseHeaders": { "X-Kind": "quote of {{ source.id }}" },
         "strictResponse": true,

@@ -108,7 +108,7 @@ fn warns_of_a_content_type_that_is_not_that_of_a_mapping() {
 }
 
 #[test]
-fn a_key_in_the_wrong_place_is_told_where_it_goes() {
+fn a_misplaced_key_names_its_place() {
     let rest = "source: {trigger: manual}\n";
     let target = "target: {connector: erp, endpoint: /x, adapter: lines}";
     let found = faults(&format!("flow: f\n{rest}{target}\n"));
