@@ -360,16 +360,15 @@ fn names_the_fields_whose_template_has_a_part_that_renders_to_nothing() {
         ),
     ])
     .remarks(&scope());
-    let sentence = |path: &str| {
-        format!("{path} is undefined and renders to nothing; `default` gives it a text")
-    };
+    let sentence =
+        |value: &str| format!("{value} and renders to nothing; `default` gives it a text");
     assert_eq!(
         found,
         [
-            ("text", "source.nothing"),
-            ("nested.two", "source.none.x"),
-            ("lines[0].label", "item.no"),
+            ("text", "source.nothing is null"),
+            ("nested.two", "source.none.x is undefined"),
+            ("lines[0].label", "item.no is undefined"),
         ]
-        .map(|(field, path)| (field.to_owned(), sentence(path)))
+        .map(|(field, value)| (field.to_owned(), sentence(value)))
     );
 }
