@@ -187,16 +187,16 @@ pub async fn find(
     }
     let mut found = Vec::new();
     for (query, of_field) in queries {
-        // PostgreSQL reads all entries of each word, also where the field has none of them.
-        if let Some(of_field) = of_field.filter(|_| dialect == Dialect::Postgres) {
-            let of_field = dialect.all_of(&of_field);
-            let entries = matches(db, environment, &of_field, before_newest).await?;
-            if entries.is_empty() {
-                continue;
-            }
-        }
         let query = dialect.all_of(&query);
-        let entries = matches(db, environment, &query, before_newest).await?;
+        let of_field = of_field.filter(|_| dialect == Dialect::Postgres);
+        let entries = match of_field.map(|of_field| dialect.all_of(&of_field)) {
+            Some(of_field) => matches_of_field(db, environment, &of_field, &query).await?,
+            None => None,
+        };
+        let entries = match entries {
+            Some(entries) => entries,
+            None => matches(db, environment, &query, before_newest).await?,
+        };
         let is_full = is_full(&entries);
         add_new(&mut found, entries);
         if is_full {
@@ -209,6 +209,33 @@ pub async fn find(
     };
     add_new(&mut found, anywhere);
     Ok(found)
+}
+
+const FIND_OF_FIELD: &str = "SELECT id, kind, name, description FROM (SELECT rowid AS found FROM \
+                             (SELECT rowid, terms FROM search_index WHERE terms @@ CAST($4 AS \
+                             TSQUERY) LIMIT $2) of_field WHERE search_index MATCH $1) matches \
+                             JOIN search_entry ON number = found WHERE environment_id = $3";
+
+const COUNT_OF_FIELD: &str = "SELECT COUNT(*) AS total FROM (SELECT 1 FROM search_index WHERE \
+                              search_index MATCH $1 LIMIT $2) of_field";
+
+/// Finds what a query finds among the entries with some word in a field, where these are few;
+/// `None` where they are many. PostgreSQL reads all entries of each word of a query, also where
+/// another part of the query leaves few of them.
+async fn matches_of_field(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    of_field: &str,
+    query: &str,
+) -> Result<Option<Vec<SearchEntry>>> {
+    let count = AssertSqlSafe(db.dialect().word_index_text(COUNT_OF_FIELD));
+    let count: u64 = db.one(count, &[&of_field, &MAX_FOUND]).await?;
+    if count == 0 || count >= u64::from(MAX_FOUND) {
+        return Ok((count == 0).then(Vec::new));
+    }
+    let find = AssertSqlSafe(db.dialect().word_index_text(FIND_OF_FIELD));
+    let values: [&dyn Value; 4] = [&query, &MAX_FOUND, environment, &of_field];
+    db.all(find, &values).await.map(Some)
 }
 
 /// Finds what a query of the index of words finds: the last [`MAX_FOUND`] that were indexed, or
