@@ -29,10 +29,10 @@ use entry::{Entry, State};
 /// Interval at which usage is reported, and shares are renewed and adjusted.
 const TICK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Time after which a store without an answer counts as away.
+/// Time after which a store without an answer counts as unreachable.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Pause before a store that is away is asked again.
+/// Pause before an unreachable store is asked again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
 const SHARDS: usize = 64;
@@ -89,23 +89,23 @@ impl Limiter {
         self.call(key, limits, 0).await
     }
 
-    /// Tries to admit a call that waits for its turn. `queued` is the number of calls that wait
-    /// after this one.
+    /// Tries to admit a call that waits for its turn. `calls_after` is the number of calls that
+    /// wait after this one.
     ///
     /// # Errors
     /// The time after which to try again.
-    pub async fn try_admit(&self, key: &Key, rate: Rate, queued: u32) -> Result<(), Duration> {
-        self.call(key, Limits { rate, per_day: 0 }, queued)
+    pub async fn try_admit(&self, key: &Key, rate: Rate, calls_after: u32) -> Result<(), Duration> {
+        self.call(key, Limits { rate, per_day: 0 }, calls_after)
             .await
             .map(drop)
-            .map_err(|exceeded| exceeded.retry_in)
+            .map_err(|exceeded| exceeded.next_attempt_in)
     }
 
     async fn call(
         &self,
         key: &Key,
         limits: Limits,
-        queued: u32,
+        calls_after: u32,
     ) -> Result<LimitStatus, LimitError> {
         let answer = loop {
             let view = self.view_of(key);
@@ -114,7 +114,7 @@ impl Limiter {
             if state.dropped {
                 continue;
             }
-            match state.bucket.call(limits, queued, &view) {
+            match state.bucket.call(limits, calls_after, &view) {
                 Decision::Admit(status) => {
                     if state.bucket.runs_low() {
                         self.queue(&entry, &mut state);
@@ -125,7 +125,7 @@ impl Limiter {
                 Decision::AskStore => {}
             }
             let (reply, answer) = oneshot::channel();
-            state.waiting.push_back(reply);
+            state.awaiting_store.push_back(reply);
             self.queue(&entry, &mut state);
             break answer;
         };
@@ -167,7 +167,7 @@ impl Limiter {
         }
         // Later calls are decided by what this node has.
         self.cluster.store(Arc::new(ClusterState {
-            away: Some(Instant::now()),
+            unreachable_since: Some(Instant::now()),
             ..**self.cluster.load()
         }));
         entries
@@ -205,7 +205,7 @@ impl Limiter {
                     if has_report {
                         self.queue(entry, &mut state);
                     }
-                    !state.queued && state.waiting.is_empty() && state.bucket.is_idle()
+                    !state.is_asking && state.awaiting_store.is_empty() && state.bucket.is_idle()
                 };
                 !state.dropped
             });
@@ -236,10 +236,10 @@ impl Limiter {
             .into_iter()
             .map(|entry| {
                 let mut state = entry.lock();
-                state.queued = false;
-                let calls = saturated(state.waiting.len());
+                state.is_asking = false;
+                let waiting_calls = saturated(state.awaiting_store.len());
                 let key = entry.key.clone();
-                let (mut request, escrow) = state.bucket.request(key, calls, phase, &view);
+                let (mut request, escrow) = state.bucket.request(key, waiting_calls, phase, &view);
                 drop(state);
                 if matches!(entry.key, Key::Connector(_)) {
                     // The store drops connectors that no node asks for.
@@ -271,8 +271,8 @@ impl Limiter {
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "no answer in time".to_owned(),
             };
-            self.note_away(&error);
-            // No call waits for a store that is away. If the exchange succeeds later, its grant
+            self.note_unreachable(&error);
+            // No call waits for an unreachable store. If the exchange succeeds later, its grant
             // admits other calls that wait then.
             let view = self.view();
             sent.iter().for_each(|sent| sent.entry.decide_all(&view));
@@ -300,12 +300,14 @@ impl Limiter {
         let SentRequest { entry, escrow } = sent;
         let mut state = entry.lock();
         let State {
-            bucket, waiting, ..
+            bucket,
+            awaiting_store,
+            ..
         } = &mut *state;
         bucket.apply(grant, *escrow, begun, view);
         let mut admitted = grant.admitted;
-        for _ in 0..escrow.calls {
-            let Some(reply) = waiting.pop_front() else {
+        for _ in 0..escrow.waiting_calls {
+            let Some(reply) = awaiting_store.pop_front() else {
                 break;
             };
             if reply.is_closed() {
@@ -321,32 +323,32 @@ impl Limiter {
             let _ = reply.send(answer);
         }
         bucket.take_back_calls(admitted);
-        if bucket.is_to_give_back() || !waiting.is_empty() {
+        if bucket.is_to_give_back() || !awaiting_store.is_empty() {
             self.queue(entry, &mut state);
         }
     }
 
     fn note_reachable(&self, now: Timestamp, nodes: u32, sent: Instant) {
-        if self.cluster.load().away.is_some() {
+        if self.cluster.load().unreachable_since.is_some() {
             tracing::info!("limits of keys and connectors are shared among the nodes again");
         }
         self.cluster.store(Arc::new(ClusterState {
             nodes,
             clock: Some((now, sent)),
-            away: None,
+            unreachable_since: None,
         }));
     }
 
-    fn note_away(&self, error: &str) {
+    fn note_unreachable(&self, error: &str) {
         let cluster = **self.cluster.load();
-        if cluster.away.is_none() {
+        if cluster.unreachable_since.is_none() {
             tracing::warn!(
                 error,
                 nodes = cluster.nodes,
                 "limits of keys and connectors cannot be shared: each node goes by its part"
             );
             self.cluster.store(Arc::new(ClusterState {
-                away: Some(Instant::now()),
+                unreachable_since: Some(Instant::now()),
                 ..cluster
             }));
         }
@@ -358,7 +360,7 @@ impl Limiter {
 
     fn view_of(&self, key: &Key) -> ClusterView {
         if self.is_local(key) {
-            ClusterView::alone(self.begun)
+            ClusterView::without_store(self.begun)
         } else {
             self.view()
         }
@@ -385,8 +387,8 @@ impl Limiter {
         };
         let state = State {
             bucket,
-            waiting: VecDeque::new(),
-            queued: false,
+            awaiting_store: VecDeque::new(),
+            is_asking: false,
             dropped: false,
         };
         let entry = Arc::new(Entry {
@@ -412,7 +414,7 @@ impl Limiter {
     }
 
     fn queue(&self, entry: &Arc<Entry>, state: &mut State) {
-        if !entry.is_local && !std::mem::replace(&mut state.queued, true) {
+        if !entry.is_local && !std::mem::replace(&mut state.is_asking, true) {
             self.asking.lock().push(Arc::clone(entry));
             self.wake.notify_one();
         }

@@ -6,9 +6,9 @@ mod access;
 mod coding;
 mod cors;
 mod input;
+mod limit_headers;
 mod repeat;
 mod route;
-mod standing;
 mod wait;
 
 use http::request::Parts;
@@ -77,7 +77,7 @@ pub(crate) async fn call<B: IncomingBody>(
     let answered = answer(shared, &snapshot, &target, &mut status, parts, incoming).await;
     let mut response = accepted.encode(answered.unwrap_or_else(refused)).await;
     if let Some(status) = status {
-        standing::write(&status, response.headers_mut());
+        limit_headers::write(&status, response.headers_mut());
     }
     target.mark(response.headers_mut());
     cors::mark(
@@ -108,7 +108,7 @@ async fn answer<B: IncomingBody>(
         return Err(Refusal::draining());
     }
     receive::bound_headers(&parts.headers)?;
-    *status = access::count(&shared.limiter, &caller).await?;
+    *status = access::enforce_limits(&shared.limiter, &caller).await?;
     let runnable = runnable(snapshot, target)?;
     shared
         .pipeline

@@ -1,6 +1,6 @@
 //! The bucket of one key at one node, as pure decisions at an instant that the caller names. It
 //! holds a share of the key's tokens, and calls of the day that it may admit. When these do not
-//! suffice, the store is asked. While the store is away, each node uses an equal part of the
+//! suffice, the store is asked. While the store is unreachable, each node uses an equal part of the
 //! limits.
 
 mod report;
@@ -15,8 +15,9 @@ use crate::{
     full,
 };
 
-/// Calls between two ticks that make a share worthwhile. With fewer, each call of several nodes
-/// asks the store, and all use one bucket. A single node gets the whole limit as its share.
+/// Calls per tick from which a node gets a share. With fewer, one of several nodes has no share,
+/// and the ledger's pool decides each of its calls. A single node gets the whole limit as its
+/// share.
 const MIN_SHARE_CALLS: u32 = 4;
 
 /// Shortest time after which a store without tokens is asked again.
@@ -86,12 +87,12 @@ pub struct Bucket {
     pool_empty_until: Option<Instant>,
     day: Day,
     /// Calls since the last tick.
-    calls: u32,
+    tick_calls: u32,
     /// Demand at the last tick: calls plus the largest number of waiting calls. Per idle tick it
     /// falls to an eighth.
     demand: u32,
     /// Most calls that waited for their turn at once since the last tick.
-    waiting: u32,
+    peak_queued: u32,
     idle_ticks: u32,
     /// Admitted calls that were not reported to the store.
     used: u64,
@@ -113,9 +114,9 @@ struct Day {
     pool_left: u64,
     /// Instant before which the store has none.
     pool_empty_until: Option<Instant>,
-    /// Calls that this node may still admit while the store is away.
+    /// Calls that this node may still admit while the store is unreachable.
     offline_left: Option<u64>,
-    /// Calls that it has admitted while the store was away.
+    /// Calls that it has admitted while the store was unreachable.
     offline_used: u64,
 }
 
@@ -123,7 +124,7 @@ struct Day {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Escrow {
     /// Calls that wait for the answer.
-    pub calls: u32,
+    pub waiting_calls: u32,
     /// Tokens of this node that go with the calls. The grant returns those that it does not use;
     /// all return if the grant is lost.
     own_tokens: u32,
@@ -142,9 +143,9 @@ impl Bucket {
             pool_tokens: 0,
             pool_empty_until: None,
             day: Day::default(),
-            calls: 0,
+            tick_calls: 0,
             demand: 0,
-            waiting: 0,
+            peak_queued: 0,
             idle_ticks: 0,
             used: 0,
             last_used_at: None,
@@ -159,11 +160,11 @@ impl Bucket {
         }
     }
 
-    /// Decides on a call, or on the next attempt of a call that waits for its turn. `queued` is the
-    /// number of calls that wait after this one.
-    pub fn call(&mut self, limits: Limits, queued: u32, view: &ClusterView) -> Decision {
-        self.calls = self.calls.saturating_add(1);
-        self.waiting = self.waiting.max(queued);
+    /// Decides on a call, or on the next attempt of a call that waits for its turn. `calls_after`
+    /// is the number of calls that wait after this one.
+    pub fn call(&mut self, limits: Limits, calls_after: u32, view: &ClusterView) -> Decision {
+        self.tick_calls = self.tick_calls.saturating_add(1);
+        self.peak_queued = self.peak_queued.max(calls_after);
         self.idle_ticks = 0;
         self.set_limits(limits, view);
         self.try_take(view)
@@ -224,13 +225,16 @@ impl Bucket {
 
     /// Ends a counting interval. Returns whether the bucket has something to report to the store.
     pub fn tick(&mut self) -> bool {
-        self.idle_ticks = if self.calls == 0 {
+        self.idle_ticks = if self.tick_calls == 0 {
             self.idle_ticks.saturating_add(1)
         } else {
             0
         };
-        self.demand = self.calls.saturating_add(self.waiting).max(self.demand / 8);
-        (self.calls, self.waiting) = (0, 0);
+        self.demand = self
+            .tick_calls
+            .saturating_add(self.peak_queued)
+            .max(self.demand / 8);
+        (self.tick_calls, self.peak_queued) = (0, 0);
         self.used > 0
             || self.share > 0
             || self.day.allowance > 0
@@ -251,19 +255,19 @@ impl Bucket {
         self.idle_ticks >= IDLE_TICKS && self.used == 0 && has_nothing
     }
 
-    /// Returns the request to the store for `calls` waiting calls. An idle bucket returns all it
+    /// Returns the request to the store for `waiting_calls` calls. An idle bucket returns all it
     /// has, and so does the bucket of a node that leaves.
     pub fn request(
         &mut self,
         key: Key,
-        calls: u32,
+        waiting_calls: u32,
         phase: Phase,
         view: &ClusterView,
     ) -> (ShareRequest, Escrow) {
         self.refill(view);
-        let is_idle = self.idle_ticks >= IDLE_TICKS && calls == 0;
+        let is_idle = self.idle_ticks >= IDLE_TICKS && waiting_calls == 0;
         let leaving = phase == Phase::Leaving || is_idle;
-        let own_tokens = self.own_tokens(calls);
+        let own_tokens = self.own_tokens(waiting_calls);
         self.tokens -= u64::from(own_tokens) * TOKEN;
         let wanted = self.wanted(view);
         self.share = match view.nodes {
@@ -278,7 +282,7 @@ impl Bucket {
         let day_back = if leaving {
             day.allowance
         } else {
-            day.allowance.min(u64::from(calls))
+            day.allowance.min(u64::from(waiting_calls))
         };
         self.day.allowance = if is_today {
             day.allowance - day_back
@@ -295,7 +299,7 @@ impl Bucket {
             key,
             rate: self.limits.rate,
             per_day: self.limits.per_day,
-            calls,
+            waiting_calls,
             own_tokens,
             held: self.share,
             tokens_back,
@@ -307,7 +311,13 @@ impl Bucket {
             used: std::mem::take(&mut self.used),
             last_used_at: self.last_used_at,
         };
-        (request, Escrow { calls, own_tokens })
+        (
+            request,
+            Escrow {
+                waiting_calls,
+                own_tokens,
+            },
+        )
     }
 
     /// Applies the grant for a request that was sent at an instant. The caller admits the granted
@@ -336,7 +346,7 @@ impl Bucket {
         self.day.pool_empty_until = (grant.day_left == 0).then(|| view.now + DAY_RETRY);
         let max = MAX_RETRY.max(self.limits.rate.period.as_duration() / 8);
         let pause = grant.next_token.unwrap_or(MAX_RETRY).clamp(MIN_RETRY, max);
-        self.pool_empty_until = (grant.admitted < escrow.calls).then(|| view.now + pause);
+        self.pool_empty_until = (grant.admitted < escrow.waiting_calls).then(|| view.now + pause);
     }
 
     /// Takes back the tokens of a request that had taken effect before; its grant is lost.
@@ -385,9 +395,9 @@ impl Bucket {
         {
             self.gain_until(until, self.share, 1, full(self.share));
             (self.share, self.until) = (0, None);
-            // While the store is away, a single node keeps its tokens. Otherwise the store may have
-            // granted the share to another node.
-            if view.away.is_none() || view.nodes > 1 {
+            // While the store is unreachable, a single node keeps its tokens. Otherwise the store
+            // may have granted the share to another node.
+            if view.unreachable_since.is_none() || view.nodes > 1 {
                 self.tokens = 0;
             }
         }
@@ -408,7 +418,8 @@ impl Bucket {
         }
     }
 
-    /// Adds the tokens gained up to an instant: `tokens` in `periods` periods, up to `size`.
+    /// Adds the tokens gained up to an instant, at a rate of `tokens` per `periods` periods, up to
+    /// `size`. A node without a store passes the whole limit and the number of nodes.
     fn gain_until(&mut self, until: Instant, tokens: u32, periods: u32, size: u64) {
         let period = self.limits.rate.period;
         let elapsed = until.saturating_duration_since(self.at).as_micros();
@@ -420,7 +431,9 @@ impl Bucket {
             self.at = self.at.max(until);
         } else if gained > 0 {
             // A gain below a millionth counts with the next one.
-            self.at += period.until(gained, tokens, periods).unwrap_or_default();
+            self.at += period
+                .time_to_gain(gained, tokens, periods)
+                .unwrap_or_default();
         }
     }
 
@@ -428,7 +441,7 @@ impl Bucket {
     /// after the store was lost, when all shares have expired. A single node uses the limit at
     /// once.
     fn alone_since(&self, view: &ClusterView) -> Option<Instant> {
-        let since = view.away.filter(|_| view.knows_nodes)?
+        let since = view.unreachable_since.filter(|_| view.knows_nodes)?
             + if view.nodes > 1 {
                 SHARE_LEASE
             } else {
@@ -440,14 +453,14 @@ impl Bucket {
     /// Returns whether the store has no token to give.
     fn pool_is_empty(&self, view: &ClusterView) -> bool {
         let holds_all = self.share > 0 && self.share == self.limits.rate.calls;
-        view.away.is_some()
+        view.unreachable_since.is_some()
             || holds_all
             || self.pool_empty_until.is_some_and(|until| view.now < until)
     }
 
     /// Returns whether this node has a call of the day left; `None` when the store has to decide.
-    /// While the store is away, this begins another day at its time, and takes the node's part of
-    /// the day.
+    /// While the store is unreachable, this begins another day at its time, and takes the node's
+    /// part of the day.
     fn check_day(&mut self, view: &ClusterView) -> Option<bool> {
         if self.limits.per_day == 0 {
             return Some(true);
@@ -456,7 +469,7 @@ impl Bucket {
         if is_today && self.day.allowance > 0 {
             return Some(true);
         }
-        if view.away.is_some() {
+        if view.unreachable_since.is_some() {
             let left = if is_today {
                 self.day.pool_left
             } else {
@@ -494,7 +507,7 @@ impl Bucket {
             .day
             .offline_left
             .as_mut()
-            .filter(|_| view.away.is_some())
+            .filter(|_| view.unreachable_since.is_some())
         {
             *left -= 1;
             self.day.offline_used += 1;
@@ -502,15 +515,17 @@ impl Bucket {
     }
 
     /// Returns the tokens of this node that waiting calls bring to the store.
-    fn own_tokens(&self, calls: u32) -> u32 {
+    fn own_tokens(&self, waiting_calls: u32) -> u32 {
         u32::try_from(self.tokens / TOKEN)
             .unwrap_or(u32::MAX)
-            .min(calls)
+            .min(waiting_calls)
     }
 
     /// Returns the share that recent calls need, with a reserve of a quarter.
     fn wanted(&self, view: &ClusterView) -> u32 {
-        let calls = self.demand.max(if view.nodes > 1 { 0 } else { self.calls });
+        let calls = self
+            .demand
+            .max(if view.nodes > 1 { 0 } else { self.tick_calls });
         if calls < MIN_SHARE_CALLS {
             0
         } else {

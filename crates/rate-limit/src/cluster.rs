@@ -15,7 +15,7 @@ pub struct ClusterState {
     /// A time of the store's clock, and an instant of this node at or before it.
     pub clock: Option<(Timestamp, Instant)>,
     /// Instant since which the store cannot be reached.
-    pub away: Option<Instant>,
+    pub unreachable_since: Option<Instant>,
 }
 
 /// State of the other nodes and the store at an instant.
@@ -33,7 +33,7 @@ pub struct ClusterView {
     /// The store has said how many nodes there are. Until then a node has no part of its own.
     pub knows_nodes: bool,
     /// Instant since which the store cannot be reached.
-    pub away: Option<Instant>,
+    pub unreachable_since: Option<Instant>,
 }
 
 impl Default for ClusterState {
@@ -41,7 +41,7 @@ impl Default for ClusterState {
         Self {
             nodes: 1,
             clock: None,
-            away: None,
+            unreachable_since: None,
         }
     }
 }
@@ -62,19 +62,19 @@ impl ClusterState {
             to_midnight,
             nodes: self.nodes,
             knows_nodes: self.clock.is_some(),
-            away: self.away,
+            unreachable_since: self.unreachable_since,
         }
     }
 }
 
 impl ClusterView {
     /// Returns the view of a node that has shared its limits with no other since `begun`.
-    pub fn alone(begun: Instant) -> Self {
+    pub fn without_store(begun: Instant) -> Self {
         let now = Instant::now();
         ClusterState {
             nodes: 1,
             clock: Some((Timestamp::now(), now)),
-            away: Some(begun),
+            unreachable_since: Some(begun),
         }
         .view(now)
     }

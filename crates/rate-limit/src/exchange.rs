@@ -35,8 +35,8 @@ pub struct ShareRequest {
     /// Calls per UTC day; 0 for no limit.
     pub per_day: u64,
     /// Calls that wait to be admitted.
-    pub calls: u32,
-    /// Number of `calls` that are paid with tokens of the node's own share.
+    pub waiting_calls: u32,
+    /// Number of `waiting_calls` that are paid with tokens of the node's own share.
     pub own_tokens: u32,
     /// Share of the bucket that the node still holds.
     pub held: u32,
@@ -49,7 +49,7 @@ pub struct ShareRequest {
     pub day: i64,
     /// Calls of the allowance that the node returns.
     pub day_back: u64,
-    /// Calls that were admitted beyond the allowance while the store was away.
+    /// Calls that were admitted beyond the allowance while the store was unreachable.
     pub day_owed: u64,
     /// Allowance that the node asks for in advance.
     pub day_wanted: u64,
@@ -66,7 +66,7 @@ impl ShareRequest {
             key: key.into(),
             rate,
             per_day,
-            calls: 0,
+            waiting_calls: 0,
             own_tokens: 0,
             held: 0,
             tokens_back: 0,

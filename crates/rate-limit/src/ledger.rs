@@ -1,11 +1,12 @@
 //! The ledger of one key: the part of its bucket that no node holds, the shares of the nodes, and
 //! the calls of a day.
 //!
-//! The shares of the nodes and that of the pool add up to the limit n. Moving a share moves its
-//! tokens, and creates none. So all buckets together never hold more than n tokens, gain n in a
-//! period, and let at most n × (t + 1) calls pass in t periods, however the shares move. After the
-//! limit was lowered, the shares may exceed it until their holders ask again. A node that is silent
-//! for [`SHARE_LEASE`] loses its share: its tokens are gone, and the share refills.
+//! The shares of the nodes and the share that no node holds (the pool) add up to the limit n.
+//! Moving a share moves its tokens, and creates none. So all buckets together never hold more than
+//! n tokens, gain n in a period, and let at most n × (t + 1) calls pass in t periods, however the
+//! shares move. After the limit was lowered, the shares may exceed it until their holders ask
+//! again. A node that is silent for [`SHARE_LEASE`] loses its share: its tokens are gone, and the
+//! share refills.
 //!
 //! A day's calls are counted when they are granted, so that the allowance of a node that dies
 //! counts as used.
@@ -38,7 +39,8 @@ pub struct Ledger {
     tokens: u64,
     /// Instant of `tokens` by the store's clock, in milliseconds since 1970.
     at: i64,
-    /// Gain below a millionth, in parts of the period.
+    /// Remainder of the last refill: the numerator of a fraction of a millionth of a token, whose
+    /// denominator is the period in microseconds.
     rest: u64,
     leases: Vec<Lease>,
     /// Day, counted from 1970.
@@ -109,7 +111,8 @@ impl Ledger {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Applies a request, and returns what it is granted.
+    /// Applies a request, and returns what it is granted: calls that wait, a share, and an
+    /// allowance of the day.
     pub fn exchange(&mut self, request: &ShareRequest, requester: Requester<'_>) -> ShareGrant {
         let now = self.advance_to_now(requester);
         self.change_limit(request.rate);
@@ -121,7 +124,7 @@ impl Ledger {
         } else {
             self.tokens / TOKEN + own_tokens
         };
-        let admitted = u64::from(request.calls)
+        let admitted = u64::from(request.waiting_calls)
             .min(by_tokens)
             .min(day_left.unwrap_or(u64::MAX));
         if request.rate.calls > 0 {
@@ -315,7 +318,7 @@ impl Ledger {
     /// Returns the time until the pool has a whole token.
     fn next_token(&self) -> Option<Duration> {
         let missing = TOKEN.saturating_sub(self.tokens);
-        let left = self.period.until(missing, self.unheld_share(), 1)?;
+        let left = self.period.time_to_gain(missing, self.unheld_share(), 1)?;
         // The store's clock counts milliseconds.
         Some(Duration::from_millis(
             u64::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX),

@@ -64,7 +64,7 @@ impl Period {
 
     /// Returns the time in which a bucket gains `tokens`, in millionths, at `share` calls per
     /// period that `nodes` divide. `None` when it gains none.
-    pub(crate) fn until(self, tokens: u64, share: u32, nodes: u32) -> Option<Duration> {
+    pub(crate) fn time_to_gain(self, tokens: u64, share: u32, nodes: u32) -> Option<Duration> {
         let all =
             u128::from(tokens) * u128::from(self.as_micros()) * u128::from(nodes.max(1)) * 1_000;
         let nanos = (share > 0).then(|| all.div_ceil(u128::from(share) * u128::from(TOKEN)))?;
@@ -111,17 +111,17 @@ mod tests {
     #[test]
     fn tokens_come_in_over_the_period() {
         assert_eq!(
-            Rate::of(20.0).period.until(TOKEN, 20, 1),
+            Rate::of(20.0).period.time_to_gain(TOKEN, 20, 1),
             Some(Duration::from_millis(50))
         );
         assert_eq!(
-            Rate::of(2.5).period.until(TOKEN, 2, 1),
+            Rate::of(2.5).period.time_to_gain(TOKEN, 2, 1),
             Some(Duration::from_millis(400))
         );
         assert_eq!(
-            Rate::of(0.5).period.until(TOKEN / 2, 1, 3),
+            Rate::of(0.5).period.time_to_gain(TOKEN / 2, 1, 3),
             Some(Duration::from_secs(3))
         );
-        assert_eq!(Rate::of(1.0).period.until(TOKEN, 0, 1), None);
+        assert_eq!(Rate::of(1.0).period.time_to_gain(TOKEN, 0, 1), None);
     }
 }

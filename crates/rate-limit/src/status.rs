@@ -11,8 +11,8 @@ pub struct LimitStatus {
     pub limits: Limits,
     /// Calls that are left, as far as this node knows.
     pub remaining: u64,
-    /// Time until the limit is restored in full. A rate counts as one per second: only consumer
-    /// keys show this, and theirs are.
+    /// Time until the limit is restored in full. Assumes a period of one second: only
+    /// consumer keys show this value, and their rates are per second.
     pub reset: Duration,
 }
 
@@ -30,6 +30,6 @@ pub struct LimitError {
     /// Time after which a consumer may call again.
     pub retry_after: Duration,
     /// Time after which a waiting call should try again. A token is not reserved for it.
-    pub retry_in: Duration,
+    pub next_attempt_in: Duration,
     pub status: LimitStatus,
 }

@@ -89,7 +89,7 @@ impl Nodes {
             to_midnight: Duration::from_millis(DAY - store % DAY),
             nodes: self.nodes.len() as u32,
             knows_nodes: true,
-            away: self.away_since.map(|since| self.at(since)),
+            unreachable_since: self.away_since.map(|since| self.at(since)),
         }
     }
 

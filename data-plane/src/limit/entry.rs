@@ -16,9 +16,9 @@ pub(super) struct Entry {
 
 pub(super) struct State {
     pub bucket: Bucket,
-    pub waiting: VecDeque<oneshot::Sender<Result<LimitStatus, LimitError>>>,
+    pub awaiting_store: VecDeque<oneshot::Sender<Result<LimitStatus, LimitError>>>,
     /// The entry is in `asking`.
-    pub queued: bool,
+    pub is_asking: bool,
     /// The key is no longer in use, and the entry not in its shard.
     pub dropped: bool,
 }
@@ -32,9 +32,11 @@ impl Entry {
     pub fn decide_all(&self, view: &ClusterView) {
         let mut state = self.lock();
         let State {
-            bucket, waiting, ..
+            bucket,
+            awaiting_store,
+            ..
         } = &mut *state;
-        for reply in waiting.drain(..) {
+        for reply in awaiting_store.drain(..) {
             let _ = reply.send(bucket.decide_alone(view));
         }
     }

@@ -8,8 +8,8 @@ use kanat_model::Timestamp;
 use kanat_net::jwks::{self, TokenVerifier};
 use kanat_rate_limit::{LimitError, LimitStatus};
 
+use super::limit_headers;
 use super::route::Target;
-use super::standing;
 use crate::error::Refusal;
 use crate::limit::Limiter;
 use crate::oauth2::{self, Subject, TokenError};
@@ -80,8 +80,12 @@ pub(crate) async fn let_in(
     Ok(caller)
 }
 
-/// Counts the call, and says where its key stands; nothing of a caller that has no key.
-pub(crate) async fn count(
+/// Admits the call of a key within its limits, and returns what is left of them. Callers without a
+/// key have no limits.
+///
+/// # Errors
+/// The answer 429 when the call is beyond a limit.
+pub(crate) async fn enforce_limits(
     limiter: &Limiter,
     caller: &Caller,
 ) -> Result<Option<LimitStatus>, Refusal> {
@@ -114,8 +118,11 @@ pub(crate) async fn count(
 
 fn beyond(exceeded: &LimitError) -> Refusal {
     let mut headers = HeaderMap::new();
-    standing::write_exceeded(exceeded, &mut headers);
-    let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, standing::message(exceeded));
+    limit_headers::write_exceeded(exceeded, &mut headers);
+    let refusal = Refusal::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        limit_headers::message(exceeded),
+    );
     headers.iter().fold(refusal, |refusal, (name, value)| {
         refusal.with(name.clone(), value.clone())
     })

@@ -37,7 +37,7 @@ async fn gain(subject: &Subject, number: i64, ask: ShareRequest) -> ShareGrant {
 /// Calls of a key, of which so many a day are let in.
 fn calls(key: &ConsumerKeyId, per_day: u64, calls: u32) -> ShareRequest {
     ShareRequest {
-        calls,
+        waiting_calls: calls,
         wanted: Some(0),
         ..ShareRequest::new(key.clone(), Rate::NONE, per_day)
     }
@@ -73,7 +73,7 @@ pub async fn gives_the_bucket_of_a_key_to_one_that_is_alone_and_shares_it_among_
         &subject,
         1,
         ShareRequest {
-            calls: 1,
+            waiting_calls: 1,
             ..ask(0, Some(1))
         },
     )
@@ -87,7 +87,7 @@ pub async fn gives_the_bucket_of_a_key_to_one_that_is_alone_and_shares_it_among_
             &other,
             1,
             ShareRequest {
-                calls: 1,
+                waiting_calls: 1,
                 ..ask(0, Some(5))
             }
         )
@@ -106,7 +106,7 @@ pub async fn gives_the_bucket_of_a_key_to_one_that_is_alone_and_shares_it_among_
             &other,
             2,
             ShareRequest {
-                calls: 1,
+                waiting_calls: 1,
                 ..ask(0, Some(5))
             }
         )
@@ -224,7 +224,7 @@ pub async fn forgets_connectors_that_nobody_calls(harness: &dyn Harness) {
     let key = ConsumerKeyId::generate();
     let long_ago = Some(Timestamp::now().before(Duration::from_secs(3 * 24 * 60 * 60)));
     let call = |key: Key, last_used_at| ShareRequest {
-        calls: 1,
+        waiting_calls: 1,
         wanted: None,
         last_used_at,
         ..ShareRequest::new(key, Rate::of(0.01), 0)

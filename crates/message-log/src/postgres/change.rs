@@ -1,4 +1,5 @@
-//! Changes of state, many at a time: what claims and settlements write.
+//! Changes of state, many at a time: what claims and settlements write. Each adds an event to the
+//! table `transitions` (historic name: events).
 
 use std::collections::HashSet;
 

@@ -19,6 +19,8 @@ use crate::{KeyUsage, QuotaStore, Result};
 /// Time after which no exchange is sent again.
 const NUMBER_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Statement that stores the number of an exchange, unless the owner has sent it before.
+/// `quota_turns` and `turn` are historic names: exchange numbers.
 pub(super) const EXCHANGE_NUMBER: &str = concat!(
     "INSERT INTO quota_turns (owner, turn, at) VALUES ($1, $2, ",
     database_now!(),

@@ -1,4 +1,5 @@
-//! Changes of state by claims and settlements.
+//! Changes of state by claims and settlements. Each adds an event to the table `transitions`
+//! (historic name: events).
 
 use kanat_model::message::Status;
 use rusqlite::params;

@@ -18,6 +18,8 @@ use crate::{KeyUsage, QuotaStore, Result};
 /// Time after which no node repeats an exchange.
 const NUMBER_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Statement that stores the number of an exchange, unless the owner has sent it before.
+/// `quota_turns` and `turn` are historic names: exchange numbers.
 const EXCHANGE_NUMBER: &str = "
 INSERT INTO quota_turns (owner, turn, at) VALUES (?1, ?2, ?3)
 ON CONFLICT (owner) DO UPDATE SET turn = excluded.turn, at = excluded.at WHERE quota_turns.turn
@@ -92,7 +94,7 @@ pub(super) fn exchange(tx: &Transaction<'_, '_>, exchange: &Exchange) -> rusqlit
     };
     let grants = requests
         .iter()
-        .map(|ask| one(tx, ask, requester))
+        .map(|ask| exchange_key(tx, ask, requester))
         .collect::<rusqlite::Result<_>>()?;
     Ok(Effect::Exchanged(ExchangeOutcome::Done {
         now: tx.now,
@@ -101,7 +103,7 @@ pub(super) fn exchange(tx: &Transaction<'_, '_>, exchange: &Exchange) -> rusqlit
     }))
 }
 
-fn one(
+fn exchange_key(
     tx: &Transaction<'_, '_>,
     ask: &ShareRequest,
     requester: Requester<'_>,

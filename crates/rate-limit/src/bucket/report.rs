@@ -12,7 +12,7 @@ impl Bucket {
     /// Returns the rejection of a call beyond the rate.
     pub(super) fn rate_exceeded(&self, view: &ClusterView) -> LimitError {
         let per_period = u64::from(self.limits.rate.calls.max(1));
-        let nodes = if view.away.is_some() {
+        let nodes = if view.unreachable_since.is_some() {
             u64::from(view.nodes.max(1))
         } else {
             1
@@ -25,7 +25,7 @@ impl Bucket {
         };
         LimitError {
             retry_after: wait,
-            retry_in: self.retry_in(view),
+            next_attempt_in: self.next_attempt_in(view),
             status,
         }
     }
@@ -38,13 +38,13 @@ impl Bucket {
         };
         LimitError {
             retry_after: view.to_midnight.max(Duration::from_secs(1)),
-            retry_in: MAX_WAIT,
+            next_attempt_in: MAX_WAIT,
             status,
         }
     }
 
     /// Returns the time until this node may have a token, or until the store is asked again.
-    fn retry_in(&self, view: &ClusterView) -> Duration {
+    fn next_attempt_in(&self, view: &ClusterView) -> Duration {
         let missing = TOKEN.saturating_sub(self.tokens);
         let Limits { rate, .. } = self.limits;
         let (share, nodes) = match (self.until, self.alone_since(view)) {
@@ -52,10 +52,10 @@ impl Bucket {
             (None, Some(_)) => (rate.calls, view.nodes),
             (None, None) => (0, 1),
         };
-        let own = rate.period.until(missing, share, nodes);
+        let own = rate.period.time_to_gain(missing, share, nodes);
         let store = self
             .pool_empty_until
-            .filter(|_| view.away.is_none())
+            .filter(|_| view.unreachable_since.is_none())
             .map(|until| until.saturating_duration_since(view.now));
         own.into_iter()
             .chain(store)
@@ -96,7 +96,7 @@ impl Bucket {
         let left = self
             .day
             .offline_left
-            .filter(|_| view.away.is_some())
+            .filter(|_| view.unreachable_since.is_some())
             .unwrap_or(self.day.pool_left);
         let remaining = self
             .day

@@ -60,7 +60,8 @@ impl Key {
     }
 
     fn admits(&mut self, name: &str, calls: u32) -> u32 {
-        self.asks(name, |request| request.calls = calls).admitted
+        self.asks(name, |request| request.waiting_calls = calls)
+            .admitted
     }
 }
 
@@ -70,7 +71,7 @@ fn nodes_without_a_share_use_one_bucket_together() {
     for (node, admitted) in [("a", 1), ("b", 1), ("c", 1), ("a", 1), ("b", 1), ("c", 0)] {
         assert_eq!(key.admits(node, 1), admitted);
     }
-    let refused = key.asks("a", |request| request.calls = 9);
+    let refused = key.asks("a", |request| request.waiting_calls = 9);
     assert_eq!(refused.admitted, 0);
     assert_eq!(refused.next_token, Some(Duration::from_millis(200)));
     key.now += 200;
@@ -83,14 +84,14 @@ fn nodes_without_a_share_use_one_bucket_together() {
 fn a_node_alone_is_given_the_whole_bucket() {
     let mut key = Key::new(10);
     key.nodes = 1;
-    let gain = key.asks("a", |request| request.calls = 1);
+    let gain = key.asks("a", |request| request.waiting_calls = 1);
     assert_eq!(gain.admitted, 1);
     assert_eq!(gain.share, 10);
     assert_eq!(gain.tokens, 9 * TOKEN);
     assert_eq!(gain.target, 10);
     // Another one comes: the first is to give up what it does not need.
     key.nodes = 2;
-    let refused = key.asks("b", |request| request.calls = 1);
+    let refused = key.asks("b", |request| request.waiting_calls = 1);
     assert_eq!(refused.admitted, 0);
     assert_eq!(refused.next_token, None);
     let gain = key.asks("a", |request| {
@@ -169,10 +170,13 @@ fn a_silent_node_loses_its_share_without_its_tokens() {
 fn a_restarted_node_does_not_wait_for_its_former_self() {
     let mut key = Key::new(10);
     key.nodes = 1;
-    assert_eq!(key.asks("a/1", |request| request.calls = 4).share, 10);
+    assert_eq!(
+        key.asks("a/1", |request| request.waiting_calls = 4).share,
+        10
+    );
     key.now += 700;
     key.begun = Timestamp::from_millis(key.now - 200);
-    let gain = key.asks("a/2", |request| request.calls = 1);
+    let gain = key.asks("a/2", |request| request.waiting_calls = 1);
     // Nobody knows what the former one had left.
     assert_eq!(gain.admitted, 1, "what came since it began");
     assert_eq!(gain.share, 10, "what came since it began");
@@ -183,7 +187,7 @@ fn a_restarted_node_does_not_wait_for_its_former_self() {
 fn a_share_that_ran_out_gains_for_all_only_since_then() {
     let mut key = Key::new(10);
     key.nodes = 1;
-    assert_eq!(key.asks("a", |request| request.calls = 1).share, 10);
+    assert_eq!(key.asks("a", |request| request.waiting_calls = 1).share, 10);
     key.now += 3_100;
     key.nodes = 2;
     let gain = key.asks("a", |request| request.held = 10);
@@ -199,7 +203,7 @@ fn a_changed_limit_counts_at_once_for_what_nobody_holds() {
         33
     );
     let gain = key.asks("b", |request| {
-        (request.rate.calls, request.calls) = (40, 100)
+        (request.rate.calls, request.waiting_calls) = (40, 100)
     });
     assert_eq!(gain.admitted, 7);
     assert_eq!(gain.pool_tokens, 0);
@@ -218,7 +222,7 @@ fn a_rate_that_is_no_whole_number_comes_in_as_exactly() {
     let mut key = Key::new(1);
     key.ledger = Ledger::new(Rate::of(2.5), Timestamp::from_millis(key.now));
     assert_eq!(key.admits("a", 9), 2);
-    let refused = key.asks("b", |request| request.calls = 1);
+    let refused = key.asks("b", |request| request.waiting_calls = 1);
     assert_eq!(refused.admitted, 0);
     assert_eq!(refused.next_token, Some(Duration::from_millis(400)));
     let mut admitted = 0;
@@ -258,7 +262,7 @@ fn a_day_is_counted_when_it_is_given_out_and_ends_at_midnight() {
     let mut key = Key::new(0);
     key.nodes = 1;
     let day = |request: &mut ShareRequest, calls, wanted| {
-        (request.per_day, request.calls, request.day_wanted) = (1_000, calls, wanted)
+        (request.per_day, request.waiting_calls, request.day_wanted) = (1_000, calls, wanted)
     };
     let gain = key.asks("a", |request| day(request, 10, 100));
     assert_eq!(gain.admitted, 10);
@@ -291,11 +295,15 @@ fn a_day_is_counted_when_it_is_given_out_and_ends_at_midnight() {
 #[test]
 fn calls_that_one_limit_refuses_do_not_count_for_the_other() {
     let mut key = Key::new(2);
-    let gain = key.asks("a", |request| (request.calls, request.per_day) = (5, 10));
+    let gain = key.asks("a", |request| {
+        (request.waiting_calls, request.per_day) = (5, 10)
+    });
     assert_eq!(gain.admitted, 2);
     assert_eq!(gain.day_left, 8);
     key.now += 60_000;
-    let gain = key.asks("a", |request| (request.calls, request.per_day) = (2, 2));
+    let gain = key.asks("a", |request| {
+        (request.waiting_calls, request.per_day) = (2, 2)
+    });
     assert_eq!(gain.admitted, 0);
     assert_eq!(gain.day_left, 0);
     assert_eq!(gain.pool_tokens, 2 * TOKEN);
@@ -305,10 +313,13 @@ fn calls_that_one_limit_refuses_do_not_count_for_the_other() {
 fn calls_that_bring_a_token_need_none_of_the_others() {
     let mut key = Key::new(3);
     key.nodes = 1;
-    assert_eq!(key.asks("a", |request| request.calls = 1).tokens, 2 * TOKEN);
+    assert_eq!(
+        key.asks("a", |request| request.waiting_calls = 1).tokens,
+        2 * TOKEN
+    );
     let gain = key.asks("a", |request| {
         request.held = 3;
-        request.calls = 2;
+        request.waiting_calls = 2;
         request.own_tokens = 2;
         request.per_day = 10;
     });

@@ -90,7 +90,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         let exceeded = LimitError {
             retry_after: Duration::from_millis(4_100),
-            retry_in: Duration::ZERO,
+            next_attempt_in: Duration::ZERO,
             status,
         };
         write_exceeded(&exceeded, &mut headers);
@@ -116,7 +116,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         let exceeded = LimitError {
             retry_after: Duration::from_millis(3),
-            retry_in: Duration::ZERO,
+            next_attempt_in: Duration::ZERO,
             status,
         };
         write_exceeded(&exceeded, &mut headers);
