@@ -1,4 +1,6 @@
-//! The message log in one SQLite file.
+//! The message log in an SQLite file. Beside it are its write-ahead log, the journal
+//! (`sqlite/journal.rs`), which has operations that the tables still lack, and the reserve
+//! (`sqlite/reserve.rs`).
 
 mod append;
 mod backlog;
@@ -76,7 +78,8 @@ use crate::{
     Settlement, Stats, StepCheckpoint, Tenant, Waiting,
 };
 
-/// A message log in one file. The caller makes sure that one process at a time has it open.
+/// A message log in an SQLite file and the files beside it. The caller makes sure that one process
+/// at a time has it open.
 pub struct SqliteLog {
     queue: Queue,
     reader: SqlitePool,
@@ -147,7 +150,7 @@ impl SqliteLog {
     /// Returns the tables once they have every operation that was acknowledged before this call.
     async fn tables(&self) -> Result<&SqlitePool> {
         if self.state.has_pending() {
-            self.done(Work::Flush).await?;
+            self.run(Work::Flush).await?;
         }
         Ok(&self.reader)
     }
@@ -160,10 +163,11 @@ impl SqliteLog {
         let tenant = tenant.clone();
         let id = id.clone();
         let decide = Task::new(move |tx| operator_decision::decide(tx, &tenant, &id, &decision));
-        self.done(decide.making_claimable()).await
+        self.run(decide.making_claimable()).await
     }
 
-    async fn done(&self, work: impl Into<Work>) -> Result<()> {
+    /// Submits work without a result, and waits until it is done.
+    async fn run(&self, work: impl Into<Work>) -> Result<()> {
         match self.queue.submit(work).await? {
             Effect::Done => Ok(()),
             Effect::Refused(error) => Err(error),
@@ -240,7 +244,7 @@ impl DeliveryStore for SqliteLog {
     }
 
     async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<SettleOutcome> {
-        self.settled(Work::Checkpoint(Box::new(checkpoint))).await
+        self.settled(Work::StoreStep(Box::new(checkpoint))).await
     }
 
     async fn claim(&self, claim: Claim) -> Result<Vec<ClaimedMessage>> {
@@ -270,7 +274,7 @@ impl DeliveryStore for SqliteLog {
         let owner = owner.clone();
         let node = node.clone();
         let open = Task::new(move |tx| lease::open(tx, &owner, &node, ttl_ms));
-        self.done(open.making_claimable()).await?;
+        self.run(open.making_claimable()).await?;
         Ok(lease)
     }
 
@@ -288,7 +292,7 @@ impl DeliveryStore for SqliteLog {
     async fn hand_back(&self, owner: &BootId) -> Result<()> {
         let owner = owner.clone();
         let end = Task::new(move |tx| lease::hand_back(tx, &owner));
-        self.done(end.making_claimable()).await
+        self.run(end.making_claimable()).await
     }
 
     async fn end_flow(&self, flow_id: &FlowId, failure: &Failure) -> Result<FlowEnd> {
@@ -304,7 +308,7 @@ impl DeliveryStore for SqliteLog {
     }
 
     async fn probe(&self) -> Result<()> {
-        self.done(Work::Probe).await
+        self.run(Work::Probe).await
     }
 }
 

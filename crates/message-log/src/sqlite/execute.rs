@@ -1,6 +1,6 @@
-//! Execution of a group of operations in one transaction, in this order: pending writes of the
+//! Execution of a batch of operations in one transaction, in this order: pending writes of the
 //! journal, outputs of steps, settlements and claims, other operations, new messages. So a new
-//! message finds its ordering key free if its predecessor ends in the same group.
+//! message finds its ordering key free if its predecessor ends in the same batch.
 
 use super::failpoints;
 use super::inbox::Operation;
@@ -12,7 +12,7 @@ use super::transaction::{self, Transaction};
 use super::{append, change, completed, step};
 use crate::{Lease, NewMessage, SettleOutcome};
 
-/// Results of a committed group.
+/// Results of a committed batch.
 pub(super) struct Execution {
     /// Effects of the operations, in their order.
     pub effects: Vec<Effect>,
@@ -54,14 +54,14 @@ fn apply(tx: &mut Transaction<'_, '_>, operations: &[Operation]) -> rusqlite::Re
     let mut appends: Vec<(usize, &NewMessage)> = Vec::new();
     let mut singles = Vec::new();
     for (operation, effect) in operations.iter().zip(&mut effects) {
-        if let Work::Checkpoint(checkpoint) = &operation.work {
+        if let Work::StoreStep(checkpoint) = &operation.work {
             *effect = Effect::Settled(step::checkpoint(tx, checkpoint)?);
         }
     }
     for (at, operation) in operations.iter().enumerate() {
         match &operation.work {
             Work::Append(message) => appends.push((at, message.as_ref())),
-            Work::Checkpoint(_) => {}
+            Work::StoreStep(_) => {}
             Work::Settle(change) => {
                 let settled = change::apply(tx, change)?.is_some();
                 effects[at] = Effect::Settled(if settled {
@@ -101,7 +101,7 @@ fn single(tx: &mut Transaction<'_, '_>, work: &Work) -> rusqlite::Result<Effect>
             Ok(Effect::Done)
         }
         Work::Append(_)
-        | Work::Checkpoint(_)
+        | Work::StoreStep(_)
         | Work::Settle(_)
         | Work::Claim(_)
         | Work::Flush

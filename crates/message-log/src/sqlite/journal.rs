@@ -1,12 +1,12 @@
 //! Write-ahead journal in front of the tables.
 //!
 //! Most messages have no key that another message could share, and most changes end a message
-//! without an ordering key. [`Journal::append`] writes a group of them as one short record and
+//! without an ordering key. [`Journal::append`] writes a batch of them as one short record and
 //! syncs it; then the writer answers their callers. Until the tables have them they are
-//! [`PendingWrites`]. The writer applies these when it is idle, when many are pending, when a
-//! reader asks, and at the begin of every other transaction, so that no other code has to know of
-//! the journal. The commit that applies them need not be synced, because the journal has them on
-//! disk.
+//! [`PendingWrites`]. The writer applies these when it is idle, when many are pending, when the
+//! oldest has waited for 100 ms, when a reader asks, and at the start of every other transaction,
+//! so that no other code has to know of the journal. The commit that applies them need not be
+//! synced, because the journal has them on disk.
 //!
 //! # States
 //!
@@ -99,7 +99,7 @@ pub(super) enum JournalOutcome {
     FlushFirst,
 }
 
-/// Results of a group of operations, in their order.
+/// Results of a batch of operations, in their order.
 pub(super) struct JournalWrite {
     pub results: Vec<OperationResult>,
     /// Last sequence number that was taken.
@@ -213,7 +213,7 @@ impl Journal {
         let record = &mut self.record;
         let pending = &self.pending;
         let write = statements
-            .in_read_transaction(|conn| encode_group(record, pending, conn, operations, last_seq));
+            .in_read_transaction(|conn| encode_batch(record, pending, conn, operations, last_seq));
         let Some(write) = write? else {
             return Ok(JournalOutcome::Unsupported);
         };
@@ -242,7 +242,8 @@ impl Journal {
                     "the message log's journal cannot be written: its tables get everything at \
                      once",
                 );
-                // The record may be on disk after all. The tables then count it as applied.
+                // The failed record may be on disk with this number. The number is skipped, so that
+                // recovery does not apply the record again.
                 self.pending.take_empty_record_number();
                 self.file = None;
                 return Ok(JournalOutcome::Unsupported);
@@ -307,7 +308,7 @@ impl Journal {
 
 /// Encodes the operations into `record`, and returns their results. Returns `None` when only the
 /// tables can decide on one of them.
-fn encode_group(
+fn encode_batch(
     record: &mut JournalRecord,
     pending: &PendingWrites,
     conn: &Connection,

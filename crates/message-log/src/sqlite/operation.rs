@@ -9,7 +9,7 @@ use crate::{Lease, NewMessage, StepCheckpoint};
 pub(super) enum Work {
     Append(Box<NewMessage>),
     AppendCompleted(Vec<CompletedRow>),
-    Checkpoint(Box<StepCheckpoint>),
+    StoreStep(Box<StepCheckpoint>),
     Settle(Box<Change>),
     Claim(Vec<Change>),
     Task(Task),
@@ -35,7 +35,7 @@ impl Work {
         match self {
             Self::Append(message) => message.size_bytes(),
             Self::AppendCompleted(rows) => rows.iter().map(CompletedRow::size_bytes).sum(),
-            Self::Checkpoint(checkpoint) => checkpoint.output.len(),
+            Self::StoreStep(checkpoint) => checkpoint.output.len(),
             Self::Settle(change) => change.size_bytes(),
             Self::Task(task) => task.bytes,
             Self::Claim(_)

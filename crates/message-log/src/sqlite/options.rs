@@ -77,8 +77,8 @@ impl CommitDurability {
 }
 
 impl Durability {
-    /// Returns the durability of a commit whose caller is answered after it.
-    pub(super) fn of_answered_commits(self) -> CommitDurability {
+    /// Returns the durability of a commit for whose end callers wait.
+    pub(super) fn ack_durability(self) -> CommitDurability {
         match self {
             Self::Full => CommitDurability::Synced,
             Self::RelaxedMayLoseAckedMessages => CommitDurability::Deferred,
@@ -112,7 +112,7 @@ impl Options {
             conn.pragma_update(None, "auto_vacuum", "incremental")?;
         }
         conn.pragma_update(None, "journal_mode", "wal")?;
-        let synchronous = self.durability.of_answered_commits().synchronous();
+        let synchronous = self.durability.ack_durability().synchronous();
         conn.pragma_update(None, "synchronous", synchronous)?;
         conn.pragma_update(None, "foreign_keys", false)?;
         conn.pragma_update(None, "wal_autocheckpoint", 0)?;

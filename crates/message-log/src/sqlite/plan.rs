@@ -54,11 +54,11 @@ WHERE flow_id = ?1 AND version = ?2 AND saved_at <= ?3 AND NOT EXISTS (
 #[async_trait::async_trait]
 impl PlanStore for SqliteLog {
     async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<()> {
-        self.done(insertion(SAVE, plans)).await
+        self.run(insertion(SAVE, plans)).await
     }
 
     async fn add_plans(&self, plans: Vec<SavedPlan>) -> Result<()> {
-        self.done(insertion(ADD, plans)).await
+        self.run(insertion(ADD, plans)).await
     }
 
     async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>> {

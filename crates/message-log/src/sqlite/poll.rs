@@ -71,13 +71,13 @@ impl PollStore for SqliteLog {
         let bytes = records.iter().map(|record| record.id.len()).sum();
         let flow_id = flow_id.clone();
         let note = Task::new(move |tx| note(tx, &flow_id, &records));
-        self.done(note.of_bytes(bytes)).await
+        self.run(note.of_bytes(bytes)).await
     }
 
     async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<()> {
         let flow_id = flow_id.clone();
         let forget = Task::new(move |tx| forget(tx, &flow_id, before));
-        self.done(forget.making_room()).await
+        self.run(forget.making_room()).await
     }
 
     async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>> {

@@ -96,7 +96,7 @@ impl Work {
             // The next message of the ordering key may be due now.
             Self::Settle(change) => change.ordered || !change.is_final(),
             Self::Task(task) => task.makes_claimable(),
-            Self::Checkpoint(_)
+            Self::StoreStep(_)
             | Self::Claim(_)
             | Self::Probe
             | Self::Flush

@@ -1,7 +1,8 @@
-//! The one writer of the file. All operations that are queued when it takes the queue go to disk as
-//! one group, and the next group gathers meanwhile. No caller is answered before its operation is
-//! on disk, in the journal or in the tables; with relaxed durability, before its commit, which a
-//! crash of the process does not undo.
+//! The one writer of the file. It takes all operations that are queued as one group, divides the
+//! group into batches, and writes each batch with one sync; the next group gathers meanwhile. No
+//! caller is answered before its operation is on disk, in the journal or in the tables. With
+//! relaxed durability a caller is answered after a commit that is not synced; such a commit
+//! survives a crash of the process, but not a loss of power.
 
 mod batch;
 mod disk;
@@ -36,12 +37,12 @@ pub(super) struct Writer {
     watch: FileWatch,
     reserve: Reserve,
     /// True if the write-ahead log was truncated for want of room, and nothing was written since.
-    is_log_truncated: bool,
+    is_wal_truncated: bool,
     /// Requests of readers that wait until the pending writes are applied.
     flush_requests: Vec<Operation>,
     last_seq: i64,
-    /// Durability of a commit whose callers are answered after it.
-    answered_commit: CommitDurability,
+    /// Durability of a commit for whose end callers wait.
+    ack_durability: CommitDurability,
 }
 
 /// Committed transaction.
@@ -71,10 +72,10 @@ impl Writer {
             journal,
             watch,
             reserve,
-            is_log_truncated: false,
+            is_wal_truncated: false,
             flush_requests: Vec::new(),
             last_seq,
-            answered_commit: durability.of_answered_commits(),
+            ack_durability: durability.ack_durability(),
         }
     }
 
@@ -105,7 +106,7 @@ impl Writer {
             }
         }
         self.journal.prepare_to_close();
-        let _ = self.flush(statements, self.answered_commit);
+        let _ = self.flush(statements, self.ack_durability);
     }
 
     /// Returns how long the writer sleeps when no operation arrives; `None` for no limit.
@@ -174,7 +175,7 @@ impl Writer {
     /// Commits a batch and answers its callers. What has to be tried again goes on the stack.
     fn transact(&mut self, statements: &Statements<'_>, batch: Batch, stack: &mut Vec<Batch>) {
         let CommittedBatch { execution, wrote } =
-            match self.commit_batch(statements, &batch, self.answered_commit) {
+            match self.commit_batch(statements, &batch, self.ack_durability) {
                 Ok(committed) => committed,
                 Err(error) => return self.handle_failure(statements, batch, error, stack),
             };
@@ -186,7 +187,7 @@ impl Writer {
         self.last_seq = last_seq;
         if let Err(lost) = self.watch.check() {
             if includes_pending {
-                self.journal.note_applied(self.answered_commit, wrote);
+                self.journal.note_applied(self.ack_durability, wrote);
             }
             return self.refuse(operations, &lost);
         }
@@ -195,7 +196,7 @@ impl Writer {
                 statements,
                 &operations,
                 &effects,
-                self.answered_commit,
+                self.ack_durability,
                 wrote,
             );
         } else {
@@ -228,7 +229,7 @@ impl Writer {
         };
         let (result, wrote) = self.checkpoints.track_writes(run);
         let execution = result.inspect_err(|error| self.checkpoints.sync_failures().note(error))?;
-        self.is_log_truncated = false;
+        self.is_wal_truncated = false;
         Ok(CommittedBatch { execution, wrote })
     }
 

@@ -1,4 +1,4 @@
-//! Payload of a journal record: the messages and the ends of messages of one group.
+//! Payload of a journal record: the messages and the ends of messages of one batch.
 //!
 //! Fields follow one another without names, so that a change of them needs a new magic of the file.
 //! A text or a body has its length before it. An optional field has a byte before it that says

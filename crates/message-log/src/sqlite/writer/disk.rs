@@ -11,7 +11,7 @@ use crate::sqlite::reserve::Reserve;
 use crate::sqlite::statements::Statements;
 
 /// Length of the write-ahead log at which it is truncated while the reserve is released.
-const MAX_LOG_BYTES_ON_FULL_DISK: u64 = 1 << 20;
+const MAX_WAL_BYTES_ON_FULL_DISK: u64 = 1 << 20;
 
 /// The writer's view of the disk.
 pub(in super::super) struct Disk {
@@ -44,20 +44,20 @@ impl Writer {
         {
             return false;
         }
-        let was_truncated = std::mem::replace(&mut self.is_log_truncated, true);
-        if !was_truncated && self.truncate_log(statements) {
+        let was_truncated = std::mem::replace(&mut self.is_wal_truncated, true);
+        if !was_truncated && self.truncate_wal(statements) {
             return true;
         }
         let is_released = self.reserve.release();
         if is_released {
-            self.truncate_log(statements);
+            self.truncate_wal(statements);
         }
         is_released
     }
 
     /// Moves the write-ahead log into its file without waiting for locks, and returns whether the
     /// disk has room then.
-    fn truncate_log(&self, statements: &Statements<'_>) -> bool {
+    fn truncate_wal(&self, statements: &Statements<'_>) -> bool {
         let conn = statements.conn();
         let truncated = conn
             .busy_timeout(Duration::ZERO)
@@ -73,9 +73,9 @@ impl Writer {
     /// too, because its content takes far less room in the file.
     pub(super) fn checkpoint_if_due(&self, statements: &Statements<'_>) {
         if self.reserve.is_released()
-            && self.checkpoints.length_bytes() >= MAX_LOG_BYTES_ON_FULL_DISK
+            && self.checkpoints.length_bytes() >= MAX_WAL_BYTES_ON_FULL_DISK
         {
-            self.truncate_log(statements);
+            self.truncate_wal(statements);
         } else {
             self.checkpoints.after_commit(statements.conn());
         }

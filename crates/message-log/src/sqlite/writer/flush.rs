@@ -54,7 +54,7 @@ impl Writer {
         if !self.journal.reader_retry_delay(Instant::now()).is_zero() {
             return Err(not_applied());
         }
-        self.flush(statements, self.answered_commit)
+        self.flush(statements, self.ack_durability)
     }
 
     /// Flushes if readers wait. Shortly after an attempt that failed they wait for the next one, by
@@ -92,7 +92,7 @@ impl Writer {
         let commit = if is_in_journal {
             commit
         } else {
-            self.answered_commit
+            self.ack_durability
         };
         let batch = Batch {
             operations: Vec::new(),
