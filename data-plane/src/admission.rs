@@ -25,7 +25,7 @@ pub(crate) struct Admission {
 }
 
 /// Memory reservation of one body.
-pub(crate) struct Room {
+pub(crate) struct BodyReservation {
     reservation: Reservation,
     limit: usize,
 }
@@ -57,7 +57,7 @@ impl Admission {
 
     /// Reserves memory for the beginning of a body, whose length may be known. Bytes that have not
     /// arrived take no memory.
-    pub fn admit(&self, size: Option<u64>) -> Result<Room, NoRoom> {
+    pub fn admit(&self, size: Option<u64>) -> Result<BodyReservation, NoRoom> {
         let limit = self.body_limit;
         let size = size.map_or(0, |size| usize::try_from(size).unwrap_or(usize::MAX));
         if size > limit {
@@ -67,7 +67,7 @@ impl Admission {
             .budget
             .take(cost(size.min(INITIAL_BYTES)))
             .ok_or(NoRoom::Busy)?;
-        Ok(Room { reservation, limit })
+        Ok(BodyReservation { reservation, limit })
     }
 
     /// Takes of the shares of its holders for a waiting body of which `size` bytes were read.
@@ -83,7 +83,7 @@ impl Admission {
     }
 }
 
-impl Room {
+impl BodyReservation {
     /// Extends the reservation of a body to `size` bytes.
     pub fn grow(&mut self, size: usize) -> Result<(), NoRoom> {
         if size > self.limit {

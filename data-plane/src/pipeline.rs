@@ -10,7 +10,7 @@ mod claim;
 mod job;
 mod lane;
 mod lease;
-mod log_state;
+mod log_availability;
 mod run;
 mod tally;
 mod turns;
@@ -39,8 +39,8 @@ use job::Job;
 pub(crate) use job::Reply;
 use lane::{Lanes, Limits};
 use lease::Leases;
-use log_state::LogState;
-pub(crate) use log_state::unavailability;
+use log_availability::LogAvailability;
+pub(crate) use log_availability::unavailability;
 use turns::Turns;
 pub(crate) use turns::{Turn, TurnLoss};
 use write_behind::WriteBehind;
@@ -83,7 +83,7 @@ pub(crate) struct Pipeline {
     write_behind: WriteBehind,
     /// Calls that wait for their turn.
     turns: Turns,
-    log_state: LogState,
+    log_availability: LogAvailability,
     /// Messages that are due in flows of which this node cannot run some versions yet.
     waiting_for_plans: AtomicU64,
     /// Messages that are being stored or run.
@@ -131,7 +131,7 @@ impl Pipeline {
             agent: HeaderValue::from_str(&agent).unwrap_or(HeaderValue::from_static("kanat")),
             write_behind: WriteBehind::new(),
             turns: Turns::default(),
-            log_state: LogState::default(),
+            log_availability: LogAvailability::default(),
             waiting_for_plans: AtomicU64::new(0),
             in_flight: AtomicUsize::new(0),
             ended: Notify::new(),
@@ -220,7 +220,7 @@ impl Pipeline {
     /// # Errors
     /// The reason why it does not.
     pub async fn takes_messages(&self) -> Result<(), String> {
-        self.log_state.check(self.log.as_ref()).await
+        self.log_availability.check(self.log.as_ref()).await
     }
 
     /// Returns a message as it was received.

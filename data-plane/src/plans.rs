@@ -140,7 +140,7 @@ impl Plans {
     /// # Errors
     /// The log cannot be read, the version cannot be compiled by this build, or the flow is
     /// deleted.
-    pub async fn program(
+    pub async fn runnable_version(
         &self,
         environment: &EnvironmentId,
         flow_id: &FlowId,

@@ -98,7 +98,7 @@ impl Poller {
                 let places = Arc::clone(&places);
                 let stop = stop.clone();
                 running.spawn(async move {
-                    let next_at = match flow.ready().map(|flow| Source::of(&flow)) {
+                    let next_at = match flow.compiled().map(|flow| Source::of(&flow)) {
                         Ok(source) => tokio::select! {
                             place = Place::take(&places, source) => {
                                 poller.try_poll(&flow, owner, place, &stop).await

@@ -114,7 +114,7 @@ async fn answer<B: IncomingBody>(
         .pipeline
         .admits(&runnable.flow)
         .map_err(receive::overloaded)?;
-    let (body, room) = receive::read(shared, &runnable.flow.id, &parts, incoming).await?;
+    let (body, reservation) = receive::read(shared, &runnable.flow.id, &parts, incoming).await?;
     let mut arrival = input::arrive(target, &caller, &runnable, &parts, body, now)?;
     let sent = input::idempotency_key(&parts.headers)?.map(|idempotency_key| {
         arrival
@@ -129,7 +129,7 @@ async fn answer<B: IncomingBody>(
     if let Some(response_mapping) = &target.version().response_mapping {
         let call = wait::Call {
             sent,
-            room,
+            reservation,
             deadline,
         };
         return wait::answer(shared, target, response_mapping, runnable, arrival, call).await;
@@ -146,7 +146,9 @@ async fn answer<B: IncomingBody>(
 fn runnable(snapshot: &Snapshot, target: &Target) -> Result<Runnable, Refusal> {
     match snapshot.flow(&target.version().flow_id) {
         Some(flow) => Ok(Runnable {
-            flow: flow.ready().map_err(|error| receive::not_ready(&error))?,
+            flow: flow
+                .compiled()
+                .map_err(|error| receive::not_ready(&error))?,
             environment: target.environment.clone(),
             removed: flow.removed.clone(),
         }),

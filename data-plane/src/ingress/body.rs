@@ -12,7 +12,7 @@ use http::{HeaderMap, header};
 use http_body::Frame;
 use kanat_net::body::{BoxError, IncomingBody, TooSlow};
 
-use crate::admission::{Admission, Holders, NoRoom, Room, Waiting};
+use crate::admission::{Admission, BodyReservation, Holders, NoRoom, Waiting};
 
 /// Size up to which a body is copied rather than kept as a slice of the read buffer, in bytes.
 const MAX_COPIED_BYTES: usize = 8 << 10;
@@ -42,26 +42,30 @@ pub(super) struct Source<'a> {
     pub holders: Holders<'a>,
 }
 
-/// Returns the decoded body. The limit of `room` bounds its bytes on the wire and decoded.
+/// Returns the decoded body. The limit of `reservation` bounds its bytes on the wire and decoded.
 pub(super) async fn read<B: IncomingBody>(
     headers: &HeaderMap,
     body: B,
-    room: &mut Room,
+    reservation: &mut BodyReservation,
     source: Source<'_>,
 ) -> Result<Bytes, BodyError> {
     let coding = coding(headers)?;
-    let raw = collect(body, room, source).await?;
+    let raw = collect(body, reservation, source).await?;
     match coding {
         Coding::Identity => Ok(raw),
-        Coding::Gzip => expand("gzip", MultiGzDecoder::new(raw.as_ref()), room),
-        Coding::Brotli => expand("br", Decompressor::new(raw.as_ref(), BROTLI_BUFFER), room),
+        Coding::Gzip => expand("gzip", MultiGzDecoder::new(raw.as_ref()), reservation),
+        Coding::Brotli => expand(
+            "br",
+            Decompressor::new(raw.as_ref(), BROTLI_BUFFER),
+            reservation,
+        ),
     }
 }
 
 /// Collects the frames of a body. Most bodies have one.
 async fn collect<B: IncomingBody>(
     body: B,
-    room: &mut Room,
+    reservation: &mut BodyReservation,
     source: Source<'_>,
 ) -> Result<Bytes, BodyError> {
     let mut body = std::pin::pin!(body);
@@ -76,7 +80,7 @@ async fn collect<B: IncomingBody>(
             continue;
         };
         let size = first.len() + all.len() + data.len();
-        room.grow(size)?;
+        reservation.grow(size)?;
         if let Some(waiting) = &mut waiting {
             waiting.grow(size)?;
         }
@@ -160,10 +164,14 @@ fn coding(headers: &HeaderMap) -> Result<Coding, BodyError> {
     Ok(found)
 }
 
-fn expand(name: &'static str, decoder: impl Read, room: &mut Room) -> Result<Bytes, BodyError> {
+fn expand(
+    name: &'static str,
+    decoder: impl Read,
+    reservation: &mut BodyReservation,
+) -> Result<Bytes, BodyError> {
     // The decoded size is unknown: memory for the limit is reserved during decoding.
-    room.grow(room.limit())?;
-    let bound = u64::try_from(room.limit())
+    reservation.grow(reservation.limit())?;
+    let bound = u64::try_from(reservation.limit())
         .unwrap_or(u64::MAX)
         .saturating_add(1);
     let mut out = Vec::new();
@@ -171,7 +179,7 @@ fn expand(name: &'static str, decoder: impl Read, room: &mut Room) -> Result<Byt
         .take(bound)
         .read_to_end(&mut out)
         .map_err(|_| BodyError::Undecodable(name))?;
-    room.grow(out.len())?;
+    reservation.grow(out.len())?;
     Ok(out.into())
 }
 
@@ -241,15 +249,17 @@ mod tests {
             http_body_util::StreamBody::new(futures::stream::iter(frames))
         };
         let admission = Admission::new(30, 0);
-        let mut room = admission.admit(None).unwrap();
+        let mut reservation = admission.admit(None).unwrap();
         let source = source(&admission);
         let headers = HeaderMap::new();
         assert_eq!(
-            read(&headers, pieces(3), &mut room, source).await.unwrap(),
+            read(&headers, pieces(3), &mut reservation, source)
+                .await
+                .unwrap(),
             "0123456789".repeat(3)
         );
         assert_eq!(
-            read(&headers, pieces(4), &mut room, source).await,
+            read(&headers, pieces(4), &mut reservation, source).await,
             Err(NoRoom::TooLarge { limit: 30 }.into())
         );
     }

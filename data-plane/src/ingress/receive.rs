@@ -10,7 +10,7 @@ use kanat_net::Peer;
 use kanat_net::body::IncomingBody;
 
 use super::body::{self, Source};
-use crate::admission::{Holders, NoRoom, Room};
+use crate::admission::{BodyReservation, Holders, NoRoom};
 use crate::backlog::Overload;
 use crate::context::NodeContext;
 use crate::error::Refusal;
@@ -41,17 +41,17 @@ pub(crate) async fn read<B: IncomingBody>(
     flow: &FlowId,
     parts: &Parts,
     incoming: B,
-) -> Result<(Bytes, Room), Refusal> {
+) -> Result<(Bytes, BodyReservation), Refusal> {
     let peer = parts.extensions.get().map(Peer::network);
     let source = Source {
         admission: &shared.admission,
         holders: Holders { flow, peer },
     };
-    let mut room = shared
+    let mut reservation = shared
         .admission
         .admit(incoming.size_hint().exact())
         .map_err(|full| no_room(&full))?;
-    let body = body::read(&parts.headers, incoming, &mut room, source)
+    let body = body::read(&parts.headers, incoming, &mut reservation, source)
         .await
         .map_err(|refused| match &refused {
             body::BodyError::NoRoom(full) => no_room(full),
@@ -68,7 +68,7 @@ pub(crate) async fn read<B: IncomingBody>(
                 Refusal::new(StatusCode::REQUEST_TIMEOUT, refused.to_string())
             }
         })?;
-    Ok((body, room))
+    Ok((body, reservation))
 }
 
 fn no_room(full: &NoRoom) -> Refusal {

@@ -90,10 +90,13 @@ impl Pipeline {
         runnable: Runnable,
         arrival: Arrival,
     ) -> Result<Acceptance, StoreError> {
-        let (place, taken) = self.place(&runnable, &arrival);
+        let (placement, run_slot) = self.choose_placement(&runnable, &arrival);
         let id = arrival.id.clone();
         Ok(
-            match self.store(runnable, arrival, place, taken, None).await? {
+            match self
+                .store(runnable, arrival, placement, run_slot, None)
+                .await?
+            {
                 StoreOutcome::Runs | StoreOutcome::Waits(_) => Acceptance::New(id),
                 StoreOutcome::Duplicate(first) => Acceptance::Duplicate(first),
             },
@@ -110,17 +113,17 @@ impl Pipeline {
         reply: Reply,
     ) -> Result<StoreOutcome, CallError> {
         self.admits_calls(&runnable.flow)?;
-        let (place, taken) = self.place(&runnable, &arrival);
-        let Some(taken) = taken else {
+        let (placement, run_slot) = self.choose_placement(&runnable, &arrival);
+        let Some(run_slot) = run_slot else {
             return Err(CallError::Busy);
         };
-        let place = match arrival.ordering_key {
-            None => place,
+        let placement = match arrival.ordering_key {
+            None => placement,
             Some(_) if !self.turns.has_room(&runnable.flow.id) => return Err(CallError::Busy),
-            Some(_) => Placement::Awaited(taken.node_lease.owner().clone()),
+            Some(_) => Placement::Awaited(run_slot.node_lease.owner().clone()),
         };
         Ok(self
-            .store(runnable, arrival, place, Some(taken), Some(reply))
+            .store(runnable, arrival, placement, Some(run_slot), Some(reply))
             .await?)
     }
 
@@ -150,21 +153,21 @@ impl Pipeline {
         self: &Arc<Self>,
         runnable: Runnable,
         arrival: Arrival,
-        place: Placement,
-        taken: Option<RunSlot>,
+        placement: Placement,
+        run_slot: Option<RunSlot>,
         reply: Option<Reply>,
     ) -> Result<StoreOutcome, StoreError> {
         let in_flight = self.begin();
-        let (message, work) = message_and_work(&runnable, arrival, place);
+        let (message, work) = message_and_work(&runnable, arrival, placement);
         let entry = self
             .backlog
             .enter(runnable.flow.backlog(&self.backlog), work.stored_bytes)?;
         let counts = Arc::clone(&runnable.flow.counts);
         let appended = self.log.append(message).await.inspect_err(|error| {
             metrics().append_failures.inc();
-            self.log_state.refused(error);
+            self.log_availability.refused(error);
         })?;
-        self.log_state.appended();
+        self.log_availability.appended();
         if matches!(appended, AppendOutcome::Duplicate(_)) {
             drop(entry);
             counts.count(Outcome::Duplicate);
@@ -174,7 +177,7 @@ impl Pipeline {
         }
         match appended {
             AppendOutcome::Leased(lease) => {
-                if let Some(RunSlot { slot, node_lease }) = taken {
+                if let Some(RunSlot { slot, node_lease }) = run_slot {
                     self.begin_run(
                         Box::new(Job {
                             lease,
@@ -190,10 +193,12 @@ impl Pipeline {
                 Ok(StoreOutcome::Runs)
             }
             AppendOutcome::Awaited(lease) => {
-                let turn = taken.zip(reply).map(|(RunSlot { node_lease, .. }, reply)| {
-                    let removed = runnable.removed.clone();
-                    self.await_turn(runnable.flow.id.clone(), lease, node_lease, removed, reply)
-                });
+                let turn = run_slot
+                    .zip(reply)
+                    .map(|(RunSlot { node_lease, .. }, reply)| {
+                        let removed = runnable.removed.clone();
+                        self.await_turn(runnable.flow.id.clone(), lease, node_lease, removed, reply)
+                    });
                 Ok(StoreOutcome::Waits(turn))
             }
             AppendOutcome::Waiting => Ok(StoreOutcome::Waits(None)),
@@ -202,7 +207,11 @@ impl Pipeline {
     }
 
     /// Decides where a message goes: to its lane when there is room, else to the log.
-    fn place(&self, runnable: &Runnable, arrival: &Arrival) -> (Placement, Option<RunSlot>) {
+    fn choose_placement(
+        &self,
+        runnable: &Runnable,
+        arrival: &Arrival,
+    ) -> (Placement, Option<RunSlot>) {
         if runnable.flow.paused {
             return (Placement::Held, None);
         }
@@ -211,7 +220,7 @@ impl Pipeline {
         }
         let payload = arrival.payload.as_ref().unwrap_or(&arrival.raw_body);
         let bytes = cost(payload, &arrival.raw_body, &arrival.trigger_document);
-        let taken = self.leases.current().and_then(|node_lease| {
+        let run_slot = self.leases.current().and_then(|node_lease| {
             let slot = self.lanes.reserve(
                 &self.lanes.lane(lane_of(&runnable.flow)),
                 bytes,
@@ -219,10 +228,10 @@ impl Pipeline {
             )?;
             Some(RunSlot { slot, node_lease })
         });
-        match taken {
-            Some(taken) => (
-                Placement::Leased(taken.node_lease.owner().clone()),
-                Some(taken),
+        match run_slot {
+            Some(run_slot) => (
+                Placement::Leased(run_slot.node_lease.owner().clone()),
+                Some(run_slot),
             ),
             None => (Placement::Queued, None),
         }
@@ -233,7 +242,7 @@ impl Pipeline {
 pub(super) fn message_and_work(
     runnable: &Runnable,
     arrival: Arrival,
-    place: Placement,
+    placement: Placement,
 ) -> (NewMessage, MessageInMemory) {
     let flow = &runnable.flow;
     let plan = flow.plan();
@@ -275,7 +284,7 @@ pub(super) fn message_and_work(
         batch_id: None,
         max_attempts,
         traceparent: arrival.traceparent,
-        place,
+        place: placement,
     };
     work.stored_bytes = message.stored_bytes();
     (message, work)

@@ -170,7 +170,9 @@ impl Pipeline {
             let Some(deployed) = snapshot.flow(&flow_id).filter(|flow| !flow.paused) else {
                 continue;
             };
-            let Ok(flow) = deployed.ready() else { continue };
+            let Ok(flow) = deployed.compiled() else {
+                continue;
+            };
             let most = match capacity(&self.connectors, &flow) {
                 Capacity::None => continue,
                 Capacity::Probe => 1,
@@ -228,7 +230,7 @@ impl Pipeline {
                 shares.len() - 1
             };
             // A message that cannot run is claimed too, so that its end is recorded.
-            let (share, most) = match deployed.and_then(|flow| flow.ready().ok()) {
+            let (share, most) = match deployed.and_then(|flow| flow.compiled().ok()) {
                 Some(flow) => {
                     let most = match capacity(&self.connectors, &flow) {
                         Capacity::None => continue,
@@ -289,7 +291,7 @@ impl Pipeline {
         let reply = self.turns.take(&claimed.flow_id, &claimed.lease.message_id);
         match self
             .plans
-            .program(
+            .runnable_version(
                 &claimed.environment_id,
                 &claimed.flow_id,
                 claimed.flow_version,

@@ -25,18 +25,18 @@ pub(crate) struct Lanes<J> {
     /// Memory of all lanes together.
     budget: Arc<Budget>,
     lanes: Mutex<HashMap<String, Arc<Lane<J>>>>,
-    room: Arc<Room>,
+    room: Arc<RoomNotifier>,
 }
 
 pub(crate) struct Lane<J> {
     limits: Limits,
     state: Mutex<State<J>>,
-    room: Arc<Room>,
+    room: Arc<RoomNotifier>,
 }
 
 /// Wakes tasks that wait for room.
 #[derive(Default)]
-struct Room {
+struct RoomNotifier {
     found: Notify,
     /// True while a task waits for memory, which any lane may give back.
     memory_wanted: AtomicBool,
@@ -51,7 +51,7 @@ pub(crate) enum MessageOrigin {
 }
 
 impl Limits {
-    fn places(self, origin: MessageOrigin) -> usize {
+    fn slots(self, origin: MessageOrigin) -> usize {
         match origin {
             MessageOrigin::Ingress => self.in_flight + self.queued - self.queued / 4,
             MessageOrigin::Log => self.in_flight + self.queued,
@@ -142,7 +142,7 @@ impl<J> Lanes<J> {
             self.room.memory_wanted.store(true, Ordering::Release);
             return None;
         };
-        if state.held >= self.limits.places(origin) {
+        if state.held >= self.limits.slots(origin) {
             state.wanted = true;
             return None;
         }
@@ -172,7 +172,7 @@ impl<J> Lanes<J> {
         state.wanted = true;
         let messages = self
             .limits
-            .places(MessageOrigin::Log)
+            .slots(MessageOrigin::Log)
             .saturating_sub(state.held);
         let left = self.budget.left();
         // Each message adds to what the lane holds, and takes from what its share is of.
@@ -205,7 +205,7 @@ impl<J> Lanes<J> {
 }
 
 impl<J> Lane<J> {
-    fn new(limits: Limits, room: Arc<Room>) -> Self {
+    fn new(limits: Limits, room: Arc<RoomNotifier>) -> Self {
         let state = State {
             held: 0,
             bytes: 0,
@@ -269,7 +269,7 @@ impl<J> Drop for Slot<J> {
         state.held -= 1;
         state.bytes -= self.bytes;
         // A wake-up for every slot would cause a claim for each message.
-        let enough = lane.limits.places(MessageOrigin::Log) - (lane.limits.queued / 8).max(1);
+        let enough = lane.limits.slots(MessageOrigin::Log) - (lane.limits.queued / 8).max(1);
         let wake = state.wanted && state.held <= enough;
         state.wanted &= !wake;
         drop(state);

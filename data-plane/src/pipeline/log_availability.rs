@@ -13,9 +13,9 @@ use tokio::time::{Instant, timeout};
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 const PROBE_TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// State of the log as its appends and probes show it.
+/// Availability of the log, as its appends and probes show it.
 #[derive(Default)]
-pub(super) struct LogState {
+pub(super) struct LogAvailability {
     /// True when the last append was refused.
     refuses: AtomicBool,
     state: Mutex<State>,
@@ -28,7 +28,7 @@ struct State {
     probed: Option<Instant>,
 }
 
-impl LogState {
+impl LogAvailability {
     /// Records that the log took a message.
     pub fn appended(&self) {
         if self.refuses.load(Ordering::Relaxed) && self.refuses.swap(false, Ordering::AcqRel) {

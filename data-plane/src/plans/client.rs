@@ -126,16 +126,22 @@ impl Client {
         let mut turn = 0;
         let mut failures = 0;
         loop {
-            let mut welcomed = None;
-            let error =
-                match session::run(&self, self.control.attempt(turn), &stop, &mut welcomed).await {
-                    Ok(()) => return,
-                    Err(error) => error,
-                };
+            let mut welcomed_at = None;
+            let error = match session::run(
+                &self,
+                self.control.attempt(turn),
+                &stop,
+                &mut welcomed_at,
+            )
+            .await
+            {
+                Ok(()) => return,
+                Err(error) => error,
+            };
             turn = turn.wrapping_add(1);
             failures = backoff::failures(
                 failures,
-                welcomed.map_or(Duration::ZERO, |at: Instant| at.elapsed()),
+                welcomed_at.map_or(Duration::ZERO, |at: Instant| at.elapsed()),
             );
             let wait = backoff::RECONNECT.jittered(failures);
             tracing::warn!(

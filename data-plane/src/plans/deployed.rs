@@ -104,7 +104,7 @@ impl DeployedFlow {
     ///
     /// # Errors
     /// None that [`DeployedFlow::new`] did not have.
-    pub fn ready(&self) -> Result<Arc<Flow>, versions::Error> {
+    pub fn compiled(&self) -> Result<Arc<Flow>, versions::Error> {
         // All cores read the flag: a message writes it only when it changes.
         if !self.used.load(Relaxed) {
             self.used.store(true, Relaxed);
@@ -284,18 +284,18 @@ mod tests {
         let plan = plan(Trigger::Webhook(Webhook::default()));
         let flow = deployed(&plan);
         assert!(flow.compiled_cache.load().is_none());
-        let first = flow.ready().unwrap();
+        let first = flow.compiled().unwrap();
         assert_eq!(first.plan(), &plan);
         assert_eq!(first.version, 3);
         flow.evict_if_idle();
         assert!(
-            Arc::ptr_eq(&first, &flow.ready().unwrap()),
+            Arc::ptr_eq(&first, &flow.compiled().unwrap()),
             "it was used since it was last looked"
         );
         flow.evict_if_idle();
         flow.evict_if_idle();
         assert!(flow.compiled_cache.load().is_none());
-        assert_eq!(flow.ready().unwrap().plan(), &plan);
+        assert_eq!(flow.compiled().unwrap().plan(), &plan);
     }
 
     #[test]

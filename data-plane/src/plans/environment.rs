@@ -15,7 +15,7 @@ use kanat_script::{Adapter, Scripts};
 use prost::Message;
 
 use super::deployed::DeployedFlow;
-use super::published::{Api, Host, Key, Keys, Routes};
+use super::published::{Api, Key, Keys, Routes, Settings};
 use super::table::{Part, Table};
 
 /// Upper bound of the tag and the length of a repeated field, in bytes.
@@ -39,7 +39,7 @@ pub struct Environment {
     pub(crate) routes: Routes,
     pub(crate) keys: Keys,
     /// Settings by which requests find the environment; absent until they come.
-    pub(super) host: Option<Arc<Host>>,
+    pub(super) settings: Option<Arc<Settings>>,
 }
 
 /// A resource: its encoding, and its compiled form.
@@ -60,7 +60,7 @@ pub(super) enum CompiledResource {
     Adapter(Arc<Adapter>),
     Api(Arc<Api>),
     Key(Arc<Key>),
-    Host(Arc<Host>),
+    Settings(Arc<Settings>),
 }
 
 impl CompiledResource {
@@ -87,18 +87,18 @@ impl Environment {
             adapters: ShardedMap::default(),
             routes: Routes::default(),
             keys: Keys::default(),
-            host: None,
+            settings: None,
         }
     }
 
     /// Returns the address of the published APIs, if the environment has one of its own.
     pub(crate) fn base_url(&self) -> Option<&str> {
-        self.host.as_ref()?.base_url.as_deref()
+        self.settings.as_ref()?.base_url.as_deref()
     }
 
     /// Returns the sealer of content that nobody may read in the message log.
     pub(crate) fn sealer(&self) -> Option<&Sealer> {
-        self.host.as_ref()?.sealer.as_deref()
+        self.settings.as_ref()?.sealer.as_deref()
     }
 
     /// Returns a part of a lookup table by its resource id.
@@ -127,7 +127,7 @@ impl Environment {
             }
             CompiledResource::Api(api) => self.routes.insert(Arc::clone(api)),
             CompiledResource::Key(key) => self.keys.insert(Arc::clone(key)),
-            CompiledResource::Host(host) => self.host = Some(Arc::clone(host)),
+            CompiledResource::Settings(settings) => self.settings = Some(Arc::clone(settings)),
         }
     }
 
@@ -146,7 +146,7 @@ impl Environment {
             }
             CompiledResource::Api(api) => self.routes.remove(api),
             CompiledResource::Key(key) => self.keys.remove(key),
-            CompiledResource::Host(_) => self.host = None,
+            CompiledResource::Settings(_) => self.settings = None,
         }
     }
 
@@ -160,7 +160,7 @@ impl Environment {
             | CompiledResource::Part(_)
             | CompiledResource::Instance(_)
             | CompiledResource::Key(_)
-            | CompiledResource::Host(_) => false,
+            | CompiledResource::Settings(_) => false,
         }
     }
 
@@ -227,8 +227,8 @@ impl Resources for Environment {
     }
 
     fn variables(&self) -> &[u8] {
-        match &self.host {
-            Some(host) => &host.variables,
+        match &self.settings {
+            Some(settings) => &settings.variables,
             None => b"",
         }
     }

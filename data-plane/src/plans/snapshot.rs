@@ -70,7 +70,7 @@ impl Snapshot {
         };
         let environment = Arc::clone(environment);
         Ok(Some(Runnable {
-            flow: flow.ready()?,
+            flow: flow.compiled()?,
             environment,
             removed: flow.removed.clone(),
         }))
@@ -117,14 +117,14 @@ impl Snapshot {
     #[must_use]
     pub(super) fn with(&self, environment: Environment, changes: &[FlowChange]) -> Self {
         let mut next = self.clone();
-        let host = environment.host.clone();
+        let settings = environment.settings.clone();
         let former = next
             .environments
             .insert(environment.id.clone(), Arc::new(environment));
         // Settings that have not changed are the same object.
-        let is_same = |former: Arc<Environment>| match (&former.host, &host) {
-            (Some(former), Some(host)) => Arc::ptr_eq(former, host),
-            (former, host) => former.is_none() && host.is_none(),
+        let is_same = |former: Arc<Environment>| match (&former.settings, &settings) {
+            (Some(former), Some(settings)) => Arc::ptr_eq(former, settings),
+            (former, settings) => former.is_none() && settings.is_none(),
         };
         if !former.is_some_and(is_same) {
             next.find_hosts();
@@ -165,7 +165,7 @@ impl Snapshot {
         let hosts = self
             .environments
             .values()
-            .map(|environment| (&environment.id, environment.host.as_deref()));
+            .map(|environment| (&environment.id, environment.settings.as_deref()));
         self.hosts = Arc::new(Hosts::new(hosts, self.has_started));
     }
 

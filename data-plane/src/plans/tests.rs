@@ -445,14 +445,14 @@ async fn a_message_keeps_the_version_that_it_was_accepted_under() {
     let id = FlowId::from("flw_1");
     let current = node
         .plans
-        .program(&environment(), &id, 2)
+        .runnable_version(&environment(), &id, 2)
         .await
         .unwrap()
         .unwrap();
     assert_eq!(current.flow.plan().ordering_key, "source.id");
     let former = node
         .plans
-        .program(&environment(), &id, 1)
+        .runnable_version(&environment(), &id, 1)
         .await
         .unwrap()
         .unwrap();
@@ -463,7 +463,7 @@ async fn a_message_keeps_the_version_that_it_was_accepted_under() {
         &former.flow,
         &node
             .plans
-            .program(&environment(), &id, 1)
+            .runnable_version(&environment(), &id, 1)
             .await
             .unwrap()
             .unwrap()
@@ -471,7 +471,7 @@ async fn a_message_keeps_the_version_that_it_was_accepted_under() {
     ));
     assert!(
         node.plans
-            .program(&environment(), &id, 9)
+            .runnable_version(&environment(), &id, 9)
             .await
             .unwrap()
             .is_none()
@@ -489,7 +489,7 @@ async fn a_message_keeps_the_version_that_it_was_accepted_under() {
     stream.acked(3, &set[1..]).await;
     assert_eq!(
         node.plans
-            .program(&environment(), &id, 2)
+            .runnable_version(&environment(), &id, 2)
             .await
             .unwrap()
             .unwrap()

@@ -129,7 +129,7 @@ impl Versions {
             let resources = environment.resources.iter();
             let flows = resources.filter_map(|(_, held)| held.compiled.flow());
             let flows: Vec<_> = flows.map(|flow| flow.as_ref()).collect();
-            add(&*self.log, environment, &flows).await?;
+            save_missing(&*self.log, environment, &flows).await?;
         }
         Ok(())
     }
@@ -228,14 +228,14 @@ pub async fn save_former(
     let former: Vec<_> = former
         .filter_map(|change| change.before.as_deref())
         .collect();
-    add(log, environment, &former).await
+    save_missing(log, environment, &former).await
 }
 
 /// Writes down the versions of flows of `environment`, where the log lacks them.
 ///
 /// # Errors
 /// The log cannot be written.
-pub async fn add(
+pub async fn save_missing(
     log: &dyn PlanStore,
     environment: &Environment,
     flows: &[&DeployedFlow],

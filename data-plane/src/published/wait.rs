@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::repeat::{self, CallIdentity};
 use super::route::Target;
-use crate::admission::Room;
+use crate::admission::BodyReservation;
 use crate::context::NodeContext;
 use crate::delivery::{self, CallOutcome};
 use crate::error::Refusal;
@@ -31,7 +31,7 @@ pub(crate) struct Call {
     /// Identity of the call, if it has an idempotency key.
     pub sent: Option<CallIdentity>,
     /// Memory of the body, until the message is stored.
-    pub room: Room,
+    pub reservation: BodyReservation,
     /// Time at which the caller stops waiting.
     pub deadline: Instant,
 }
@@ -47,7 +47,7 @@ pub(crate) async fn answer(
 ) -> Result<Response<Body>, Refusal> {
     let Call {
         sent,
-        room,
+        reservation,
         deadline,
     } = call;
     let id = arrival.id.clone();
@@ -71,7 +71,7 @@ pub(crate) async fn answer(
     let flow = runnable.flow.clone();
     let begun = timeout_at(deadline, shared.pipeline.call(runnable, arrival, reply)).await;
     // The body is stored: a waiting caller holds no memory for requests.
-    drop(room);
+    drop(reservation);
     let turn = match begun.map_err(|_| out_of_time(&id))?.map_err(not_begun)? {
         StoreOutcome::Runs => None,
         StoreOutcome::Waits(turn) => turn,

@@ -17,7 +17,7 @@ use prost::Message;
 use super::AppliedChange;
 use crate::plans::deployed::DeployedFlow;
 use crate::plans::environment::CompiledResource;
-use crate::plans::published::{Api, Host, Key};
+use crate::plans::published::{Api, Key, Settings};
 use crate::plans::table::{Part, Table};
 
 impl AppliedChange {
@@ -80,7 +80,7 @@ impl AppliedChange {
     fn host(&self, plan: EnvironmentSettings, id: &str) -> Result<CompiledResource, String> {
         belongs(&plan.id, id)?;
         belongs(&plan.id, self.environment.id.as_str())?;
-        Host::compile(plan).map(|host| CompiledResource::Host(Arc::new(host)))
+        Settings::compile(plan).map(|settings| CompiledResource::Settings(Arc::new(settings)))
     }
 
     /// Checks that all that a flow names is in the environment.

@@ -53,8 +53,8 @@ impl std::fmt::Debug for Fallback {
 }
 
 impl Client {
-    /// Runs plans from elsewhere if the node has none. It is called when no control plane was
-    /// reached.
+    /// Runs plans from elsewhere if the node has none. It is called whenever no plan stream could
+    /// be opened, and when one ended.
     pub(super) async fn fall_back(&self) {
         let Some(fallback) = self.control.fallback().filter(|_| !self.plans.loaded()) else {
             return;

@@ -72,19 +72,19 @@ impl From<Status> for Error {
     }
 }
 
-/// Serves one stream. Returns `Ok` when it ended because of `stop`, and sets `welcomed` to the time
-/// at which the control plane accepted the node.
+/// Serves one stream. Returns `Ok` when it ended because of `stop`, and sets `welcomed_at` to the
+/// time at which the control plane accepted the node.
 pub(super) async fn run(
     client: &Client,
     mut control: PlanServiceClient<Transport>,
     stop: &CancellationToken,
-    welcomed: &mut Option<Instant>,
+    welcomed_at: &mut Option<Instant>,
 ) -> Result<(), Error> {
     let (outbound, messages) = mpsc::channel(QUEUE);
     let mut session = Session {
         client,
         outbound,
-        welcomed,
+        welcomed_at,
         assembly: None,
         outdated: Vec::new(),
     };
@@ -127,7 +127,7 @@ async fn stopped_while_connecting(stop: &CancellationToken) {
 struct Session<'c> {
     client: &'c Client,
     outbound: mpsc::Sender<NodeMessage>,
-    welcomed: &'c mut Option<Instant>,
+    welcomed_at: &'c mut Option<Instant>,
     /// The snapshot that is being received.
     assembly: Option<Assembly>,
     /// Sets that the node should run by the last heartbeat, and did not; without those for which it
@@ -168,7 +168,7 @@ impl Session<'_> {
                 continue;
             };
             match kind {
-                In::Welcome(welcome) => self.welcomed(welcome).await?,
+                In::Welcome(welcome) => self.handle_welcome(welcome).await?,
                 In::Delta(delta) => self.delta(delta).await?,
                 In::SnapshotBegin(begin) => self.assembly = Some(Assembly::begin(begin)),
                 In::SnapshotChunk(chunk) => self.assembling(chunk.nonce)?.push(&chunk.data)?,
@@ -178,7 +178,7 @@ impl Session<'_> {
                         self.assembly.take().ok_or(Error::Protocol)?.finish()?;
                     self.snapshot(begin, resources).await?;
                 }
-                In::Heartbeat(heartbeat) => self.heard(heartbeat).await?,
+                In::Heartbeat(heartbeat) => self.handle_heartbeat(heartbeat).await?,
                 In::ObservedRequest(request) => {
                     let observed = self.client.plans.observed().take().unwrap_or_default();
                     self.send(Out::Observed(Observed {
@@ -198,7 +198,7 @@ impl Session<'_> {
     /// Compares the sets that the node should run with those that it runs. All of them were sent
     /// before the heartbeat, but an answer may still be on its way to the control plane: the node
     /// asks for a snapshot only when the next heartbeat says the same.
-    async fn heard(&mut self, heartbeat: Heartbeat) -> Result<(), Error> {
+    async fn handle_heartbeat(&mut self, heartbeat: Heartbeat) -> Result<(), Error> {
         self.note_served().await?;
         let outdated = self.client.plans.outdated(heartbeat.states);
         kanat_telemetry::metrics()
@@ -240,8 +240,8 @@ impl Session<'_> {
             .ok_or(Error::Protocol)
     }
 
-    async fn welcomed(&mut self, welcome: Welcome) -> Result<(), Error> {
-        self.welcomed.get_or_insert_with(Instant::now);
+    async fn handle_welcome(&mut self, welcome: Welcome) -> Result<(), Error> {
+        self.welcomed_at.get_or_insert_with(Instant::now);
         let served: Vec<_> = welcome
             .environments
             .into_iter()

@@ -11,7 +11,7 @@ use url::Url;
 
 /// Settings of an environment: the hosts of requests to it, its sealing key, and its variables.
 #[derive(Debug, Clone)]
-pub(crate) struct Host {
+pub(crate) struct Settings {
     /// Address of the environment's APIs, without a slash at the end; `None` when it has none.
     pub base_url: Option<Box<str>>,
     authority: Option<Authority>,
@@ -27,7 +27,7 @@ pub(crate) struct Host {
     pub variables: Box<[u8]>,
 }
 
-impl Host {
+impl Settings {
     /// Compiles settings.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl Host {
     }
 }
 
-impl Host {
+impl Settings {
     fn takes_the_rest(&self) -> bool {
         self.is_default && self.authority.is_none()
     }
@@ -115,7 +115,7 @@ impl Hosts {
     /// An address of several environments belongs to none, and the host of the service to no other
     /// than the default one.
     pub fn new<'a>(
-        environments: impl Iterator<Item = (&'a EnvironmentId, Option<&'a Host>)>,
+        environments: impl Iterator<Item = (&'a EnvironmentId, Option<&'a Settings>)>,
         are_all: bool,
     ) -> Self {
         let environments: Vec<_> = environments.collect();
@@ -143,7 +143,7 @@ impl Hosts {
             [(only, _)] if are_all => Some(*only),
             several => several
                 .iter()
-                .find(|(_, host)| host.is_some_and(Host::takes_the_rest))
+                .find(|(_, host)| host.is_some_and(Settings::takes_the_rest))
                 .map(|(id, _)| *id),
         };
         Self {
@@ -177,7 +177,7 @@ impl Hosts {
 mod tests {
     use super::*;
 
-    fn host(base_url: &str, is_default: bool) -> Host {
+    fn host(base_url: &str, is_default: bool) -> Settings {
         let public_host = "hooks.example.com".to_owned();
         let settings = EnvironmentSettings {
             base_url: base_url.to_owned(),
@@ -185,7 +185,7 @@ mod tests {
             public_host,
             ..Default::default()
         };
-        Host::compile(settings).unwrap()
+        Settings::compile(settings).unwrap()
     }
 
     #[test]
@@ -354,7 +354,7 @@ mod tests {
                 base_url: wrong.to_owned(),
                 ..Default::default()
             };
-            assert!(Host::compile(settings).is_err(), "{wrong}");
+            assert!(Settings::compile(settings).is_err(), "{wrong}");
         }
     }
 }
