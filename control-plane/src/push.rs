@@ -17,6 +17,7 @@
 //! | nack | message of the node with its refusals |
 
 mod context;
+pub mod environment_sync;
 pub mod export;
 pub mod feed;
 mod follow;
@@ -26,7 +27,6 @@ mod node_record;
 pub mod nodes;
 mod observations;
 pub mod others;
-pub mod peer;
 pub mod refusals;
 pub mod remote;
 pub mod service;
@@ -35,7 +35,7 @@ pub mod set;
 pub mod source;
 
 pub use hub::{Hub, Rollout};
-pub use nodes::{Node, Version};
+pub use nodes::{Node, SetVersion};
 pub use observations::Observation;
 pub use service::PlanStreams;
 

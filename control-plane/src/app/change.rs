@@ -15,7 +15,7 @@ use prost::Message;
 
 use crate::app::App;
 use crate::push::source::seal_context;
-use crate::push::{Rollout, Version};
+use crate::push::{Rollout, SetVersion};
 
 /// Result of a change, and whether every node runs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,9 +161,9 @@ impl<'a> Change<'a> {
 
     /// Commits and notifies the nodes. Returns the version of the change; `None` if nothing was
     /// published.
-    pub async fn publish(mut self) -> Result<Option<Version>> {
+    pub async fn publish(mut self) -> Result<Option<SetVersion>> {
         let version = self.version().await?;
-        if let Some(Version { generation, .. }) = version {
+        if let Some(SetVersion { generation, .. }) = version {
             let environment_id = self.environment.clone();
             let urgent = self.urgent;
             announce(
@@ -191,11 +191,11 @@ impl<'a> Change<'a> {
     /// gets this version while the transaction lasts; the next one does if it is rolled back.
     /// After a restore of the store, nodes may run a set of this generation already. The epoch is
     /// replaced then, so that no node seems to run this change.
-    pub async fn version(&mut self) -> Result<Option<Version>> {
+    pub async fn version(&mut self) -> Result<Option<SetVersion>> {
         let Some(generation) = self.generation else {
             return Ok(None);
         };
-        let mut version = Version {
+        let mut version = SetVersion {
             epoch: meta::epoch(&mut self.tx).await?,
             generation,
         };

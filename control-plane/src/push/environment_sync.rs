@@ -15,9 +15,10 @@ use super::set::{Entry, PlanSet};
 /// responsive; in bytes.
 const MAX_DELTA_BYTES: usize = 8 << 20;
 
-/// One environment of one node's stream.
+/// Synchronisation of one environment with one node: the set that the node holds, and the push in
+/// flight.
 #[derive(Debug, Default)]
-pub struct Peer {
+pub struct EnvironmentSync {
     held: Option<HeldSet>,
     in_flight: Option<Push>,
     /// True if the last snapshot was answered with another hash. Another snapshot would not help.
@@ -88,7 +89,7 @@ pub enum AckOutcome {
     Broken,
 }
 
-impl Peer {
+impl EnvironmentSync {
     /// Creates the state of a node that claims to hold `state`, while the set is `current`.
     pub fn new(state: Option<&EnvironmentState>, current: &Arc<PlanSet>) -> Self {
         Self {

@@ -104,7 +104,7 @@ impl Feed {
             let current = self.state().set;
             match self.source.read(&self.environment, current.as_ref()).await {
                 Ok(read) => {
-                    if let Some(set) = read.set.as_ref().filter(|_| read.refused_may_run) {
+                    if let Some(set) = read.set.as_ref().filter(|_| read.clears_refusals) {
                         self.refusals.forget(&self.environment, set.generation);
                     }
                     let changed = read.set.is_some();

@@ -42,7 +42,8 @@ async fn poll(context: &Context) -> Infallible {
         if logged.is_some() {
             sleep(POLL_INTERVAL).await;
         } else {
-            // Nodes that serve all environments are waited for until they run one that is new.
+            // A deploy into a new environment waits for the nodes that serve all, so the interval
+            // is cut short when an environment is not known.
             tokio::select! {
                 () = changes.next(POLL_INTERVAL) => {}
                 () = context.unknown_environment.notified() => {}

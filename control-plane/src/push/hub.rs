@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use super::context::Context;
 use super::feed::Urgency;
 use super::follow;
-use super::nodes::{Node, Status, Version};
+use super::nodes::{Node, SetVersion, Status};
 use super::observations::Observation;
 use super::source::Source;
 use crate::tasks::Tasks;
@@ -110,7 +110,7 @@ impl Hub {
     /// Returns whether the feed of `environment` has the generation `next` or a later one already:
     /// the store was restored from a backup meanwhile. The caller keeps others from changing the
     /// environment.
-    pub fn is_ahead_of(&self, environment: &EnvironmentId, next: &Version) -> bool {
+    pub fn is_ahead_of(&self, environment: &EnvironmentId, next: &SetVersion) -> bool {
         let feed = self.context.started_feed(environment);
         let set = feed.and_then(|feed| feed.state().set);
         set.is_some_and(|set| set.epoch == next.epoch && set.generation >= next.generation)
@@ -123,7 +123,7 @@ impl Hub {
     pub async fn wait_until_applied(
         &self,
         environment: &EnvironmentId,
-        change: &Version,
+        change: &SetVersion,
     ) -> Rollout {
         let nodes = &self.context.nodes;
         let mut changed = nodes.watch();
@@ -146,7 +146,7 @@ impl Hub {
     }
 
     /// Waits until the nodes of other control planes run `change`, by the records in the store.
-    async fn applied_elsewhere(&self, environment: &EnvironmentId, change: &Version) {
+    async fn applied_elsewhere(&self, environment: &EnvironmentId, change: &SetVersion) {
         let others = &self.context.others;
         let mut reads = 0;
         loop {
@@ -193,7 +193,7 @@ impl Hub {
 
     /// Returns the versions that nodes are to run of the environments that a node has asked for, by
     /// environment.
-    pub fn versions(&self) -> Vec<(EnvironmentId, Version)> {
+    pub fn versions(&self) -> Vec<(EnvironmentId, SetVersion)> {
         let mut versions: Vec<_> = self
             .context
             .sets()
@@ -201,7 +201,7 @@ impl Hub {
             .map(|(id, set)| {
                 let epoch = set.epoch.clone();
                 let generation = set.generation;
-                (id, Version { epoch, generation })
+                (id, SetVersion { epoch, generation })
             })
             .collect();
         versions.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
@@ -210,6 +210,6 @@ impl Hub {
 
     /// Returns the id of this boot of the control plane, by which the others know it.
     pub fn boot_id(&self) -> &BootId {
-        self.context.others.own()
+        self.context.others.control_plane_id()
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kanat_model::id::{EnvironmentId, NodeId};
 use kanat_plan_stream::HEARTBEAT;
-use kanat_store::node::Running;
+use kanat_store::node::EnvironmentStatus;
 use tokio::sync::Notify;
 use tokio::time::interval;
 
@@ -20,7 +20,7 @@ const UNSHARED_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct NodeRecord {
     node: NodeId,
-    environments: BTreeMap<EnvironmentId, Running>,
+    environments: BTreeMap<EnvironmentId, EnvironmentStatus>,
 }
 
 impl NodeRecord {
@@ -55,7 +55,7 @@ impl NodeRecord {
         let Some(node) = context.nodes.get(&self.node) else {
             return;
         };
-        let node = node.to_saved(context.others.own());
+        let node = node.to_saved(context.others.control_plane_id());
         let changed: Vec<_> = node
             .environments
             .iter()

@@ -29,7 +29,7 @@ pub struct Node {
     /// Number of messages in process.
     pub in_flight: u32,
     /// State of the environments that the node serves.
-    pub environments: BTreeMap<EnvironmentId, Running>,
+    pub environments: BTreeMap<EnvironmentId, EnvironmentStatus>,
     pub scope: Scope,
 }
 
@@ -48,7 +48,7 @@ impl Node {
         let environments = saved
             .environments
             .into_iter()
-            .map(|row| (row.environment_id.clone(), Running::of(row)));
+            .map(|row| (row.environment_id.clone(), EnvironmentStatus::of(row)));
         Self {
             id: saved.id,
             boot_id: saved.boot_id,
@@ -91,9 +91,13 @@ impl Node {
         }
     }
 
-    /// Returns whether the node runs this change of the environment or a later one, or is not
-    /// waited for.
-    pub fn is_not_awaited_for(&self, environment: &EnvironmentId, change: &Version) -> bool {
+    /// Returns whether the node runs this change of the environment or a later one, or is exempt
+    /// from the wait.
+    pub fn has_applied_or_is_exempt(
+        &self,
+        environment: &EnvironmentId,
+        change: &SetVersion,
+    ) -> bool {
         match (self.status, self.environments.get(environment)) {
             (Status::Draining | Status::Disconnected, _) => true,
             (Status::Connected, Some(running)) => running
@@ -133,14 +137,14 @@ impl Status {
     }
 }
 
-/// Version of an environment: its position among all changes.
+/// Epoch and generation of an environment's set, which are its position among all changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
+pub struct SetVersion {
     pub epoch: EpochId,
     pub generation: u64,
 }
 
-impl Version {
+impl SetVersion {
     /// Returns whether a set of that epoch and generation has the change. Generations of different
     /// epochs cannot be compared.
     fn is_in(&self, (epoch, generation): &(EpochId, u64)) -> bool {
@@ -162,7 +166,7 @@ impl Version {
 
 /// State of one environment on a node.
 #[derive(Debug, Clone, Default)]
-pub struct Running {
+pub struct EnvironmentStatus {
     /// The last epoch and generation that the node applied; none before its first.
     pub applied: Option<(EpochId, u64)>,
     pub set_hash: SetHash,
@@ -170,8 +174,8 @@ pub struct Running {
     pub rejected: Vec<Rejection>,
 }
 
-impl Running {
-    fn of(saved: saved::Running) -> Self {
+impl EnvironmentStatus {
+    fn of(saved: saved::EnvironmentStatus) -> Self {
         let rejected = saved.rejected.into_iter();
         Self {
             applied: (!saved.epoch.is_empty())
@@ -186,7 +190,7 @@ impl Running {
         }
     }
 
-    fn to_saved(&self, environment: &EnvironmentId) -> saved::Running {
+    fn to_saved(&self, environment: &EnvironmentId) -> saved::EnvironmentStatus {
         let (epoch, generation) = self
             .applied
             .clone()
@@ -195,7 +199,7 @@ impl Running {
             .rejected
             .iter()
             .map(|r| (r.resource_id.clone(), r.message.clone()));
-        saved::Running {
+        saved::EnvironmentStatus {
             environment_id: environment.clone(),
             epoch,
             generation,
@@ -319,11 +323,11 @@ impl Nodes {
     }
 
     /// Returns whether every connected node that serves `environment` has applied `change`.
-    pub fn is_applied(&self, environment: &EnvironmentId, change: &Version) -> bool {
+    pub fn is_applied(&self, environment: &EnvironmentId, change: &SetVersion) -> bool {
         self.known
             .lock()
             .values()
-            .all(|known| known.node.is_not_awaited_for(environment, change))
+            .all(|known| known.node.has_applied_or_is_exempt(environment, change))
     }
 
     /// Returns a receiver that changes with the state of any node.
@@ -384,7 +388,7 @@ mod tests {
             environments: BTreeMap::new(),
             scope,
         };
-        let change = Version {
+        let change = SetVersion {
             epoch: EpochId::from("epoch_1"),
             generation: 1,
         };
@@ -395,7 +399,8 @@ mod tests {
             (Scope::All, Status::Disconnected, true),
         ] {
             assert_eq!(
-                node(scope, status).is_not_awaited_for(&EnvironmentId::from("env_1"), &change),
+                node(scope, status)
+                    .has_applied_or_is_exempt(&EnvironmentId::from("env_1"), &change),
                 applied,
                 "{status:?}"
             );
@@ -405,7 +410,7 @@ mod tests {
     #[test]
     fn a_node_of_another_epoch_has_every_generation_to_go() {
         let epoch = EpochId::from("epoch_1");
-        let wanted = |generation| Version {
+        let wanted = |generation| SetVersion {
             epoch: epoch.clone(),
             generation,
         };

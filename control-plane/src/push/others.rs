@@ -9,7 +9,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::{BootId, EnvironmentId};
 use kanat_plan_stream::{HEARTBEAT, SILENCE};
 
-use super::nodes::{Node, Status, Version};
+use super::nodes::{Node, SetVersion, Status};
 use super::source::{Error, Source};
 
 /// Age of a record after which its node, or the control plane of the node, is considered gone.
@@ -20,7 +20,7 @@ const MAX_RECORD_AGE: Duration = SILENCE.saturating_add(HEARTBEAT);
 #[derive(Debug)]
 pub struct Others {
     /// Id of this control plane.
-    own: BootId,
+    control_plane_id: BootId,
     nodes: Mutex<Vec<Node>>,
     /// Start of the latest read that succeeded; locked during a read.
     read_at: tokio::sync::Mutex<Option<Instant>>,
@@ -29,7 +29,7 @@ pub struct Others {
 impl Default for Others {
     fn default() -> Self {
         Self {
-            own: BootId::generate(),
+            control_plane_id: BootId::generate(),
             nodes: Mutex::default(),
             read_at: tokio::sync::Mutex::default(),
         }
@@ -38,8 +38,8 @@ impl Default for Others {
 
 impl Others {
     /// Returns the id of this boot of the control plane.
-    pub fn own(&self) -> &BootId {
-        &self.own
+    pub fn control_plane_id(&self) -> &BootId {
+        &self.control_plane_id
     }
 
     /// Reads the records of the other control planes. Calls during a read share the next one: a
@@ -55,7 +55,10 @@ impl Others {
         }
         let begun_at = Instant::now();
         let nodes = source
-            .nodes_elsewhere(&self.own, Timestamp::now().before(MAX_RECORD_AGE))
+            .nodes_elsewhere(
+                &self.control_plane_id,
+                Timestamp::now().before(MAX_RECORD_AGE),
+            )
             .await?;
         *self.nodes.lock() = nodes.into_iter().map(Node::from_saved).collect();
         *read_at = Some(begun_at);
@@ -74,10 +77,10 @@ impl Others {
 
     /// Returns whether every connected node that serves `environment` has applied `change`, by the
     /// records that were read last.
-    pub fn is_applied(&self, environment: &EnvironmentId, change: &Version) -> bool {
+    pub fn is_applied(&self, environment: &EnvironmentId, change: &SetVersion) -> bool {
         self.nodes
             .lock()
             .iter()
-            .all(|node| node.is_not_awaited_for(environment, change))
+            .all(|node| node.has_applied_or_is_exempt(environment, change))
     }
 }

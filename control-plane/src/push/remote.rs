@@ -196,7 +196,7 @@ where
     }
 }
 
-/// A token's hash is of no use to anybody, but of no interest either.
+/// Leaves out the token's hash, which is not secret, but useless in a log.
 impl std::fmt::Debug for Access {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut debug = f.debug_struct("Access");

@@ -1,5 +1,5 @@
 //! Stream of one node, from its hello to its end: reads and sends messages, and keeps the
-//! heartbeat. `peer` decides what to send.
+//! heartbeat. `environment_sync` decides what to send.
 
 mod inbound;
 mod outbound;
@@ -25,7 +25,7 @@ use tonic::{Status, Streaming};
 use super::context::Context;
 use super::grant::Grant;
 use super::node_record::NodeRecord;
-use super::nodes::{self, Node, Registration, Running, Scope};
+use super::nodes::{self, EnvironmentStatus, Node, Registration, Scope};
 use super::source::Environment;
 use subscription::Subscription;
 
@@ -104,7 +104,7 @@ impl Session {
             in_flight: 0,
             environments: subscriptions
                 .keys()
-                .map(|id| (id.clone(), Running::default()))
+                .map(|id| (id.clone(), EnvironmentStatus::default()))
                 .collect(),
             scope: if hello.environments.is_empty() {
                 Scope::All
@@ -252,7 +252,7 @@ impl Session {
     fn heartbeat(&self) -> Heartbeat {
         let subscriptions = self.subscriptions.iter();
         let wanted = subscriptions.filter_map(|(environment, subscription)| {
-            report::target(environment, subscription.peer.as_ref()?)
+            report::target(environment, subscription.sync.as_ref()?)
         });
         Heartbeat {
             states: wanted.collect(),

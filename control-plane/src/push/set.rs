@@ -21,7 +21,7 @@ pub struct PlanSet {
     entries: ShardedMap<String, Arc<Entry>>,
     encoded: OnceLock<EncodedSnapshot>,
     /// Subsets for builds that lack the plan schema of some resources, by their schemas.
-    without: Mutex<Vec<(Schemas, Arc<PlanSet>)>>,
+    subsets: Mutex<Vec<(Schemas, Arc<PlanSet>)>>,
 }
 
 /// Resource of a set, with its secrets in the clear.
@@ -76,7 +76,7 @@ impl PlanSet {
             hash,
             entries,
             encoded: OnceLock::new(),
-            without: Mutex::default(),
+            subsets: Mutex::default(),
         }
     }
 
@@ -111,7 +111,7 @@ impl PlanSet {
         schemas: Schemas,
         lacking: impl Iterator<Item = &'a String>,
     ) -> Arc<Self> {
-        let mut made = self.without.lock();
+        let mut made = self.subsets.lock();
         if let Some((_, set)) = made.iter().find(|(of, _)| *of == schemas) {
             return Arc::clone(set);
         }

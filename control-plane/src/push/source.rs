@@ -36,7 +36,7 @@ pub struct ReadOutcome {
     pub set: Option<Arc<PlanSet>>,
     /// True if nodes may now run resources that they refused before: a resource other than a flow
     /// came or changed, which a flow may have lacked, or a resource was published again unchanged.
-    pub refused_may_run: bool,
+    pub clears_refusals: bool,
 }
 
 /// Reason why the published resources cannot be read.
@@ -120,7 +120,7 @@ impl Source {
                 let set = self.whole(environment, tx).await?;
                 return Ok(ReadOutcome {
                     set: Some(set),
-                    refused_may_run: true,
+                    clears_refusals: true,
                 });
             };
             if revision.is_set(current.generation, current.hash) {
@@ -128,15 +128,15 @@ impl Source {
             }
             if current.generation < revision.generation {
                 let rows = published::since(&mut tx, environment, current.generation).await?;
-                let refused_may_run = rows
+                let clears_refusals = rows
                     .iter()
-                    .any(|row| is_other(row) || is_again(row, current));
+                    .any(|row| is_no_flow(row) || is_republished(row, current));
                 let changes = self.open(environment, rows).await?;
                 let set = current.changed(revision.generation, changes);
                 if revision.may_have_hash(set.hash) {
                     return Ok(ReadOutcome {
                         set: Some(Arc::new(set)),
-                        refused_may_run,
+                        clears_refusals,
                     });
                 }
             }
@@ -207,7 +207,7 @@ impl Source {
     pub async fn save_node(
         &self,
         seen: &node::Node,
-        changed: &[&node::Running],
+        changed: &[&node::EnvironmentStatus],
         gone: impl Iterator<Item = &EnvironmentId>,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
@@ -263,12 +263,12 @@ fn open(
 }
 
 /// Returns whether the row has a resource other than a flow.
-fn is_other(row: &PublishedResource) -> bool {
+fn is_no_flow(row: &PublishedResource) -> bool {
     !row.removed && !matches!(Kind::parse(&row.resource_id), Some((Kind::Flow, _)))
 }
 
 /// Returns whether the row has a content that `current` has already.
-fn is_again(row: &PublishedResource, current: &PlanSet) -> bool {
+fn is_republished(row: &PublishedResource, current: &PlanSet) -> bool {
     !row.removed
         && current
             .get(&row.resource_id)

@@ -11,7 +11,7 @@ use kanat_model::id::{BootId, NodeId};
 use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::{Db, Result};
-pub use environment::Running;
+pub use environment::EnvironmentStatus;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
@@ -28,7 +28,7 @@ pub struct Node {
     /// Messages that it works on.
     pub in_flight: u32,
     /// State of each environment that the node serves, in order of their ids.
-    pub environments: Vec<Running>,
+    pub environments: Vec<EnvironmentStatus>,
     /// It serves all environments, those too that it does not run yet.
     pub serves_all: bool,
     pub last_seen_at: Timestamp,
@@ -115,9 +115,9 @@ pub async fn delete_unseen(db: &mut Db, before: Timestamp) -> Result<u64> {
 
 fn with_environments(
     mut nodes: Vec<Node>,
-    environments: Vec<(NodeId, Running)>,
+    environments: Vec<(NodeId, EnvironmentStatus)>,
 ) -> Result<Vec<Node>> {
-    let mut by_node: HashMap<NodeId, Vec<Running>> = HashMap::new();
+    let mut by_node: HashMap<NodeId, Vec<EnvironmentStatus>> = HashMap::new();
     for (node, running) in environments {
         by_node.entry(node).or_default().push(running);
     }

@@ -7,12 +7,12 @@ use kanat_message_log::{FlowEnd, SavedPlan};
 use kanat_model::Result;
 use kanat_model::id::FlowId;
 use kanat_model::message::Failure;
-use kanat_proto::plan::v1::SetVersion;
+use kanat_proto::plan::v1 as wire;
 use prost::Message;
 use tokio::time::{Instant, timeout};
 
 use crate::app::App;
-use crate::push::Version;
+use crate::push::SetVersion;
 
 /// Longest wait for nodes that hold messages of the flow. They break their attempts off when they
 /// hear of the deletion.
@@ -24,8 +24,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Marks the flow in the log as deleted by the change `version`, so that no node that has this
 /// change runs the flow's messages from former plans. Where the change is not committed, the mark
 /// says nothing: a later change is known by the version, and the nodes that have that run the flow.
-pub(super) async fn mark(app: &App, id: &FlowId, version: Version) -> Result<()> {
-    let deletion = SetVersion {
+pub(super) async fn mark(app: &App, id: &FlowId, version: SetVersion) -> Result<()> {
+    let deletion = wire::SetVersion {
         epoch: version.epoch.into_string(),
         generation: version.generation,
     };

@@ -309,7 +309,7 @@ async fn seen(store: &Store, id: &str, last_seen_at: Timestamp) {
         serves_all: false,
         last_seen_at,
     };
-    let running = node::Running {
+    let running = node::EnvironmentStatus {
         environment_id: EnvironmentId::from("env_1"),
         epoch: "epoch_1".to_owned(),
         generation: 7,

@@ -49,8 +49,8 @@ fn state(generation: u64, resources: &[(&str, &str)]) -> EnvironmentState {
     }
 }
 
-fn next(peer: &mut Peer, set: &Arc<PlanSet>, nonce: u64) -> Option<Push> {
-    peer.next(
+fn next(sync: &mut EnvironmentSync, set: &Arc<PlanSet>, nonce: u64) -> Option<Push> {
+    sync.next(
         set,
         &Refusals::default().withheld(&EnvironmentId::from("env_1"), "1.0.0", schema::OWN),
         nonce,
@@ -93,12 +93,12 @@ fn is_snapshot(push: &Push) -> bool {
 #[test]
 fn a_node_that_holds_nothing_gets_a_snapshot() {
     let set = set(3, &[("flow/1", "a")]);
-    let mut peer = Peer::new(None, &set);
-    let push = next(&mut peer, &set, 1).unwrap();
+    let mut sync = EnvironmentSync::new(None, &set);
+    let push = next(&mut sync, &set, 1).unwrap();
     assert!(is_snapshot(&push));
     assert_eq!(push.set_hash, set.hash);
-    assert_eq!(peer.handle_ack(&ack(&push)), applied(3));
-    assert_eq!(next(&mut peer, &set, 2).map(|push| push.nonce), None);
+    assert_eq!(sync.handle_ack(&ack(&push)), applied(3));
+    assert_eq!(next(&mut sync, &set, 2).map(|push| push.nonce), None);
 }
 
 /// It holds so much that naming it would not fit into a message.
@@ -109,21 +109,21 @@ fn a_node_that_says_only_which_set_it_holds_goes_on_from_it_or_gets_a_snapshot()
         resources: Vec::new(),
         ..state(3, &[("flow/1", "a"), ("flow/2", "b")])
     };
-    let mut peer = Peer::new(Some(&unnamed), &first);
-    assert_eq!(next(&mut peer, &first, 1).map(|push| push.nonce), None);
+    let mut sync = EnvironmentSync::new(Some(&unnamed), &first);
+    assert_eq!(next(&mut sync, &first, 1).map(|push| push.nonce), None);
     let second = put(&first, "flow/1", "a2");
     assert_eq!(
-        delta(&next(&mut peer, &second, 2).unwrap()),
+        delta(&next(&mut sync, &second, 2).unwrap()),
         (vec!["flow/1"], vec![])
     );
 
-    let mut behind = Peer::new(Some(&unnamed), &second);
+    let mut behind = EnvironmentSync::new(Some(&unnamed), &second);
     assert!(is_snapshot(&next(&mut behind, &second, 1).unwrap()));
     let other = EnvironmentState {
         epoch: "epoch_2".to_owned(),
         ..unnamed
     };
-    let mut of_another_database = Peer::new(Some(&other), &first);
+    let mut of_another_database = EnvironmentSync::new(Some(&other), &first);
     assert!(is_snapshot(
         &next(&mut of_another_database, &first, 1).unwrap()
     ));
@@ -132,47 +132,47 @@ fn a_node_that_says_only_which_set_it_holds_goes_on_from_it_or_gets_a_snapshot()
 #[test]
 fn a_heartbeat_with_another_set_of_the_same_generation_brings_a_snapshot() {
     let first = set(3, &[("flow/1", "a")]);
-    let mut peer = Peer::new(None, &first);
-    let push = next(&mut peer, &first, 1).unwrap();
+    let mut sync = EnvironmentSync::new(None, &first);
+    let push = next(&mut sync, &first, 1).unwrap();
     // It may be live already, and not answered yet.
     assert_eq!(
-        peer.handle_heartbeat(&state(3, &[("flow/1", "b")])),
+        sync.handle_heartbeat(&state(3, &[("flow/1", "b")])),
         AckOutcome::NoEffect
     );
-    assert_eq!(peer.handle_ack(&ack(&push)), applied(3));
+    assert_eq!(sync.handle_ack(&ack(&push)), applied(3));
     for told in [state(3, &[("flow/1", "a")]), state(2, &[("flow/1", "b")])] {
-        assert_eq!(peer.handle_heartbeat(&told), AckOutcome::NoEffect);
+        assert_eq!(sync.handle_heartbeat(&told), AckOutcome::NoEffect);
     }
-    assert!(next(&mut peer, &first, 2).is_none());
+    assert!(next(&mut sync, &first, 2).is_none());
     assert_eq!(
-        peer.handle_heartbeat(&state(3, &[("flow/1", "b")])),
+        sync.handle_heartbeat(&state(3, &[("flow/1", "b")])),
         AckOutcome::Mismatch
     );
-    assert!(is_snapshot(&next(&mut peer, &first, 2).unwrap()));
+    assert!(is_snapshot(&next(&mut sync, &first, 2).unwrap()));
 }
 
 #[test]
 fn a_node_that_was_away_gets_what_changed_meanwhile() {
     let set = set(5, &[("flow/1", "a"), ("flow/2", "b2"), ("flow/3", "c")]);
-    let mut peer = Peer::new(
+    let mut sync = EnvironmentSync::new(
         Some(&state(
             4,
             &[("flow/1", "a"), ("flow/2", "b"), ("flow/9", "z")],
         )),
         &set,
     );
-    let push = next(&mut peer, &set, 1).unwrap();
+    let push = next(&mut sync, &set, 1).unwrap();
     assert_eq!(delta(&push), (vec!["flow/2", "flow/3"], vec!["flow/9"]));
     assert_eq!(push.set_hash, set.hash);
-    assert_eq!(peer.handle_ack(&ack(&push)), applied(5));
-    assert_eq!(peer.version(), Some((&EpochId::from("epoch_1"), 5)));
+    assert_eq!(sync.handle_ack(&ack(&push)), applied(5));
+    assert_eq!(sync.version(), Some((&EpochId::from("epoch_1"), 5)));
 }
 
 #[test]
 fn a_node_of_another_epoch_ahead_or_with_a_hash_that_does_not_fit_gets_a_snapshot() {
     let set = set(5, &[("flow/1", "a")]);
     let good = state(5, &[("flow/1", "a")]);
-    assert!(next(&mut Peer::new(Some(&good), &set), &set, 1).is_none());
+    assert!(next(&mut EnvironmentSync::new(Some(&good), &set), &set, 1).is_none());
     let other_epoch = EnvironmentState {
         epoch: "epoch_2".to_owned(),
         ..good.clone()
@@ -187,7 +187,7 @@ fn a_node_of_another_epoch_ahead_or_with_a_hash_that_does_not_fit_gets_a_snapsho
     };
     for state in [other_epoch, ahead, other_hash] {
         assert!(is_snapshot(
-            &next(&mut Peer::new(Some(&state), &set), &set, 1).unwrap()
+            &next(&mut EnvironmentSync::new(Some(&state), &set), &set, 1).unwrap()
         ));
     }
 }
@@ -195,25 +195,25 @@ fn a_node_of_another_epoch_ahead_or_with_a_hash_that_does_not_fit_gets_a_snapsho
 #[test]
 fn one_push_waits_for_its_answer_and_later_changes_merge() {
     let first = set(1, &[("flow/1", "a")]);
-    let mut peer = Peer::new(Some(&state(1, &[("flow/1", "a")])), &first);
+    let mut sync = EnvironmentSync::new(Some(&state(1, &[("flow/1", "a")])), &first);
     let second = put(&first, "flow/2", "b");
-    let push = next(&mut peer, &second, 1).unwrap();
+    let push = next(&mut sync, &second, 1).unwrap();
     assert_eq!(
-        peer.target(),
+        sync.target(),
         Some((&second.epoch, 2, second.hash)),
         "what is under way is wanted"
     );
     let third = put(&second, "flow/3", "c");
     let fourth = put(&third, "flow/3", "c2");
-    assert!(next(&mut peer, &third, 2).is_none());
-    assert!(next(&mut peer, &fourth, 2).is_none());
-    assert_eq!(peer.handle_ack(&ack(&push)), applied(2));
+    assert!(next(&mut sync, &third, 2).is_none());
+    assert!(next(&mut sync, &fourth, 2).is_none());
+    assert_eq!(sync.handle_ack(&ack(&push)), applied(2));
     assert_eq!(
-        peer.target(),
+        sync.target(),
         Some((&second.epoch, 2, second.hash)),
         "and no more than was sent"
     );
-    let push = next(&mut peer, &fourth, 2).unwrap();
+    let push = next(&mut sync, &fourth, 2).unwrap();
     assert_eq!(delta(&push), (vec!["flow/3"], vec![]));
     assert_eq!(push.set.generation, 4);
     assert_eq!(push.set_hash, fourth.hash);
@@ -222,15 +222,15 @@ fn one_push_waits_for_its_answer_and_later_changes_merge() {
 #[test]
 fn an_answer_to_another_push_says_nothing() {
     let set = set(1, &[("flow/1", "a")]);
-    let mut peer = Peer::new(None, &set);
-    let push = next(&mut peer, &set, 7).unwrap();
+    let mut sync = EnvironmentSync::new(None, &set);
+    let push = next(&mut sync, &set, 7).unwrap();
     let stale = Ack {
         nonce: 6,
         ..ack(&push)
     };
-    assert_eq!(peer.handle_ack(&stale), AckOutcome::NoEffect);
-    assert_eq!(peer.handle_ack(&ack(&push)), applied(1));
-    assert_eq!(peer.handle_ack(&ack(&push)), AckOutcome::NoEffect);
+    assert_eq!(sync.handle_ack(&stale), AckOutcome::NoEffect);
+    assert_eq!(sync.handle_ack(&ack(&push)), applied(1));
+    assert_eq!(sync.handle_ack(&ack(&push)), AckOutcome::NoEffect);
 }
 
 #[test]
@@ -238,9 +238,9 @@ fn a_refused_resource_is_withheld_until_it_changes() {
     let environment = EnvironmentId::from("env_1");
     let refusals = Refusals::default();
     let before = set(1, &[("flow/1", "a")]);
-    let mut peer = Peer::new(Some(&state(1, &[("flow/1", "a")])), &before);
+    let mut sync = EnvironmentSync::new(Some(&state(1, &[("flow/1", "a")])), &before);
     let bad = put(&put(&before, "flow/1", "bad"), "flow/2", "b");
-    let push = next(&mut peer, &bad, 1).unwrap();
+    let push = next(&mut sync, &bad, 1).unwrap();
 
     let old = Hash::of(b"a");
     let refused = Hash::of(b"bad");
@@ -263,33 +263,33 @@ fn a_refused_resource_is_withheld_until_it_changes() {
         message: "no such transform".to_owned(),
     };
     assert_eq!(
-        peer.handle_nack(&nack),
+        sync.handle_nack(&nack),
         AckOutcome::Applied {
             generation: 3,
             refused: vec![("flow/1".to_owned(), refusal.clone())],
         }
     );
     refusals.note((&environment, 3), "1.0.0", "flow/1", refusal);
-    assert_eq!(peer.set_hash(), Some(running));
+    assert_eq!(sync.set_hash(), Some(running));
     assert_eq!(push.set_hash, bad.hash);
 
     // It is not sent again, also not with the next change, whose set hash knows what the node runs
     // instead.
     let withheld = refusals.withheld(&environment, "1.0.0", schema::OWN);
-    assert!(peer.next(&bad, &withheld, 2).is_none());
+    assert!(sync.next(&bad, &withheld, 2).is_none());
     let more = put(&bad, "flow/3", "c");
-    let push = peer.next(&more, &withheld, 2).unwrap();
+    let push = sync.next(&more, &withheld, 2).unwrap();
     assert_eq!(delta(&push), (vec!["flow/3"], vec![]));
     assert_eq!(push.set_hash, running.toggled("flow/3", Hash::of(b"c")));
-    assert_eq!(peer.handle_ack(&ack(&push)), applied(4));
+    assert_eq!(sync.handle_ack(&ack(&push)), applied(4));
     assert_eq!(
-        peer.exceptions().map(|(id, _)| id).collect::<Vec<_>>(),
+        sync.exceptions().map(|(id, _)| id).collect::<Vec<_>>(),
         ["flow/1"]
     );
 
     // Another content of it is sent, and another build gets this one.
     let mended = put(&more, "flow/1", "good");
-    let push = peer.next(&mended, &withheld, 3).unwrap();
+    let push = sync.next(&mended, &withheld, 3).unwrap();
     assert_eq!(delta(&push), (vec!["flow/1"], vec![]));
     assert_eq!(push.set_hash, mended.hash);
     assert!(
@@ -308,28 +308,28 @@ fn a_refused_resource_is_withheld_until_it_changes() {
 #[test]
 fn a_node_that_ends_up_elsewhere_gets_a_snapshot_and_the_second_time_its_stream_ends() {
     let before = set(1, &[("flow/1", "a")]);
-    let mut peer = Peer::new(Some(&state(1, &[("flow/1", "a")])), &before);
+    let mut sync = EnvironmentSync::new(Some(&state(1, &[("flow/1", "a")])), &before);
     let after = put(&before, "flow/2", "b");
-    let push = next(&mut peer, &after, 1).unwrap();
+    let push = next(&mut sync, &after, 1).unwrap();
     assert_eq!(
-        peer.handle_ack(&Ack {
+        sync.handle_ack(&Ack {
             set_hash: vec![9; 32],
             ..ack(&push)
         }),
         AckOutcome::Mismatch
     );
-    let push = next(&mut peer, &after, 2).unwrap();
+    let push = next(&mut sync, &after, 2).unwrap();
     assert!(is_snapshot(&push));
     assert_eq!(
-        peer.handle_ack(&Ack {
+        sync.handle_ack(&Ack {
             set_hash: vec![9; 32],
             ..ack(&push)
         }),
         AckOutcome::Mismatch
     );
-    let push = next(&mut peer, &after, 3).unwrap();
+    let push = next(&mut sync, &after, 3).unwrap();
     assert_eq!(
-        peer.handle_ack(&Ack {
+        sync.handle_ack(&Ack {
             set_hash: vec![9; 32],
             ..ack(&push)
         }),
@@ -341,14 +341,14 @@ fn a_node_that_ends_up_elsewhere_gets_a_snapshot_and_the_second_time_its_stream_
 fn a_set_that_was_refused_whole_is_not_sent_again_before_it_changes() {
     let empty = set(0, &[]);
     assert!(!empty.empty_is_meant());
-    let mut peer = Peer::new(
+    let mut sync = EnvironmentSync::new(
         Some(&EnvironmentState {
             epoch: "epoch_9".to_owned(),
             ..state(8, &[])
         }),
         &empty,
     );
-    let push = next(&mut peer, &empty, 1).unwrap();
+    let push = next(&mut sync, &empty, 1).unwrap();
     let rejections = vec![Rejection {
         message: "not meant".to_owned(),
         ..Rejection::default()
@@ -360,27 +360,27 @@ fn a_set_that_was_refused_whole_is_not_sent_again_before_it_changes() {
         ..Nack::default()
     };
     assert_eq!(
-        peer.handle_nack(&nack),
+        sync.handle_nack(&nack),
         AckOutcome::Refused("not meant".to_owned())
     );
-    assert!(next(&mut peer, &empty, 2).is_none());
+    assert!(next(&mut sync, &empty, 2).is_none());
     assert_eq!(
-        peer.refusal(),
+        sync.refusal(),
         Some("not meant"),
         "it is not asked for again"
     );
-    assert_eq!(peer.target(), None, "it is not asked for again");
-    let push = next(&mut peer, &put(&empty, "flow/1", "a"), 2).unwrap();
-    assert_eq!(peer.handle_ack(&ack(&push)), applied(1));
-    assert_eq!(peer.refusal(), None);
+    assert_eq!(sync.target(), None, "it is not asked for again");
+    let push = next(&mut sync, &put(&empty, "flow/1", "a"), 2).unwrap();
+    assert_eq!(sync.handle_ack(&ack(&push)), applied(1));
+    assert_eq!(sync.refusal(), None);
 }
 
 #[test]
 fn the_last_removal_goes_out_as_an_empty_set_that_is_meant() {
     let before = set(4, &[("flow/1", "a")]);
-    let mut peer = Peer::new(Some(&state(4, &[("flow/1", "a")])), &before);
+    let mut sync = EnvironmentSync::new(Some(&state(4, &[("flow/1", "a")])), &before);
     let after = Arc::new(before.changed(5, [("flow/1".to_owned(), Change::Removal)]));
-    let push = next(&mut peer, &after, 1).unwrap();
+    let push = next(&mut sync, &after, 1).unwrap();
     assert!(is_snapshot(&push));
     assert!(push.set.is_empty() && push.set.empty_is_meant());
 }
@@ -388,10 +388,10 @@ fn the_last_removal_goes_out_as_an_empty_set_that_is_meant() {
 #[test]
 fn a_node_that_asks_gets_a_snapshot() {
     let set = set(1, &[("flow/1", "a")]);
-    let mut peer = Peer::new(Some(&state(1, &[("flow/1", "a")])), &set);
-    assert!(next(&mut peer, &set, 1).is_none());
-    peer.require_snapshot();
-    assert!(is_snapshot(&next(&mut peer, &set, 1).unwrap()));
+    let mut sync = EnvironmentSync::new(Some(&state(1, &[("flow/1", "a")])), &set);
+    assert!(next(&mut sync, &set, 1).is_none());
+    sync.require_snapshot();
+    assert!(is_snapshot(&next(&mut sync, &set, 1).unwrap()));
 }
 
 #[test]
@@ -404,13 +404,13 @@ fn what_takes_a_newer_build_is_withheld_and_keeps_its_former_version() {
     let after = Arc::new(before.changed(2, [("flow/1".to_owned(), Change::Upsert(newer))]));
     let after = put(&after, "flow/2", "b");
 
-    let mut peer = Peer::new(Some(&state(1, &[("flow/1", "a")])), &before);
-    let push = peer.next(&after, &of_build(1), 1).unwrap();
+    let mut sync = EnvironmentSync::new(Some(&state(1, &[("flow/1", "a")])), &before);
+    let push = sync.next(&after, &of_build(1), 1).unwrap();
     assert_eq!(delta(&push), (vec!["flow/2"], vec![]));
     let running = SetHash::of([("flow/1", Hash::of(b"a")), ("flow/2", Hash::of(b"b"))]);
     assert_eq!(push.set_hash, running);
-    assert_eq!(peer.handle_ack(&ack(&push)), applied(3));
-    let (id, entry) = peer.exceptions().next().unwrap();
+    assert_eq!(sync.handle_ack(&ack(&push)), applied(3));
+    let (id, entry) = sync.exceptions().next().unwrap();
     let message = of_build(1).message(id, entry).unwrap();
     assert_eq!(id, "flow/1");
     assert_eq!(
@@ -418,12 +418,12 @@ fn what_takes_a_newer_build_is_withheld_and_keeps_its_former_version() {
         "it takes plan schema 2, and the build of the node runs 1 to 1"
     );
     assert!(
-        peer.next(&after, &of_build(1), 2).is_none(),
+        sync.next(&after, &of_build(1), 2).is_none(),
         "not again and again"
     );
 
     // One that holds nothing gets the rest, and a newer build gets all.
-    let push = Peer::new(None, &after)
+    let push = EnvironmentSync::new(None, &after)
         .next(&after, &of_build(1), 1)
         .unwrap();
     let PushKind::Snapshot(sent) = &push.kind else {
@@ -434,7 +434,7 @@ fn what_takes_a_newer_build_is_withheld_and_keeps_its_former_version() {
         ["flow/2"]
     );
     assert_eq!(push.set_hash, SetHash::of([("flow/2", Hash::of(b"b"))]));
-    let another = Peer::new(None, &after)
+    let another = EnvironmentSync::new(None, &after)
         .next(&after, &of_build(1), 1)
         .unwrap();
     assert!(
@@ -442,7 +442,7 @@ fn what_takes_a_newer_build_is_withheld_and_keeps_its_former_version() {
         "encoded once for all of them"
     );
     assert_eq!(
-        Peer::new(None, &after)
+        EnvironmentSync::new(None, &after)
             .next(&after, &of_build(2), 1)
             .unwrap()
             .set_hash,

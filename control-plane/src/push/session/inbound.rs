@@ -7,9 +7,9 @@ use tonic::Status;
 
 use super::subscription::Subscription;
 use super::{End, Session, report};
+use crate::push::environment_sync::{AckOutcome, EnvironmentSync};
 use crate::push::nodes::Registration;
 use crate::push::observations::Observation;
-use crate::push::peer::{AckOutcome, Peer};
 
 impl Session {
     /// Handles a message of the node.
@@ -19,12 +19,12 @@ impl Session {
         registration: &Registration<'_>,
     ) -> Result<(), End> {
         match message.kind {
-            Some(In::Ack(ack)) => self.handle_answer(&ack.environment_id, registration, |peer| {
-                peer.handle_ack(&ack)
+            Some(In::Ack(ack)) => self.handle_answer(&ack.environment_id, registration, |sync| {
+                sync.handle_ack(&ack)
             }),
             Some(In::Nack(nack)) => {
-                self.handle_answer(&nack.environment_id, registration, |peer| {
-                    peer.handle_nack(&nack)
+                self.handle_answer(&nack.environment_id, registration, |sync| {
+                    sync.handle_nack(&nack)
                 })
             }
             Some(In::Heartbeat(heartbeat)) => {
@@ -35,8 +35,8 @@ impl Session {
                         .subscriptions
                         .get_mut(&EnvironmentId::from(state.environment_id.as_str()));
                     let ended = subscription
-                        .and_then(|subscription| subscription.peer.as_mut())
-                        .map(|peer| peer.handle_heartbeat(state));
+                        .and_then(|subscription| subscription.sync.as_mut())
+                        .map(|sync| sync.handle_heartbeat(state));
                     if ended == Some(AckOutcome::Mismatch) {
                         let environment = &state.environment_id;
                         tracing::warn!(
@@ -58,10 +58,10 @@ impl Session {
                     "node asks for a snapshot",
                 );
                 if let Some(Subscription {
-                    peer: Some(peer), ..
+                    sync: Some(sync), ..
                 }) = self.subscriptions.get_mut(&EnvironmentId::new(environment))
                 {
-                    peer.require_snapshot();
+                    sync.require_snapshot();
                 }
                 Ok(())
             }
@@ -100,18 +100,18 @@ impl Session {
         &mut self,
         environment: &str,
         registration: &Registration<'_>,
-        answer: impl FnOnce(&mut Peer) -> AckOutcome,
+        answer: impl FnOnce(&mut EnvironmentSync) -> AckOutcome,
     ) -> Result<(), End> {
         let environment = EnvironmentId::from(environment);
         let Some(subscription) = self.subscriptions.get_mut(&environment) else {
             return Ok(());
         };
-        let Some(peer) = &mut subscription.peer else {
+        let Some(sync) = &mut subscription.sync else {
             return Ok(());
         };
         let build = &self.node.build;
         let node = &self.node.id;
-        match answer(peer) {
+        match answer(sync) {
             AckOutcome::Applied {
                 generation,
                 refused,
@@ -164,7 +164,7 @@ impl Session {
             .refusals
             .withheld(&environment, build, self.schemas);
         registration.message_received(|node| {
-            report::update_environment(node, &environment, subscription.peer.as_ref(), &withheld)
+            report::update_environment(node, &environment, subscription.sync.as_ref(), &withheld)
         });
         self.answered.notify_one();
         Ok(())

@@ -10,8 +10,8 @@ use kanat_proto::node::v1::{Delta, Heartbeat, SnapshotBegin, SnapshotChunk, Snap
 use tokio::time::interval;
 
 use super::{End, Session, report};
+use crate::push::environment_sync::{EnvironmentSync, Push, PushKind};
 use crate::push::nodes::Registration;
-use crate::push::peer::{Peer, Push, PushKind};
 use crate::push::set::PlanSet;
 
 impl Session {
@@ -20,7 +20,11 @@ impl Session {
         let mut pushes = Vec::new();
         for (environment, subscription) in &mut self.subscriptions {
             // Later changes are sent together, once this push is answered.
-            if subscription.peer.as_ref().is_some_and(Peer::is_waiting) {
+            if subscription
+                .sync
+                .as_ref()
+                .is_some_and(EnvironmentSync::is_waiting)
+            {
                 continue;
             }
             let withheld =
@@ -32,7 +36,7 @@ impl Session {
                     report::update_environment(
                         node,
                         environment,
-                        subscription.peer.as_ref(),
+                        subscription.sync.as_ref(),
                         &withheld,
                     )
                 });
@@ -40,10 +44,10 @@ impl Session {
             let Some(set) = subscription.set() else {
                 continue;
             };
-            let Some(peer) = subscription.peer.as_mut() else {
+            let Some(sync) = subscription.sync.as_mut() else {
                 continue;
             };
-            if let Some(push) = peer.next(&set, &withheld, self.nonce + 1) {
+            if let Some(push) = sync.next(&set, &withheld, self.nonce + 1) {
                 self.nonce += 1;
                 pushes.push((environment.clone(), push));
             }

@@ -4,19 +4,19 @@ use kanat_model::id::EnvironmentId;
 use kanat_plan_stream::Kind;
 use kanat_proto::node::v1::{EnvironmentState, Load};
 
-use crate::push::nodes::{Node, Rejection, Running, Status};
-use crate::push::peer::Peer;
+use crate::push::environment_sync::EnvironmentSync;
+use crate::push::nodes::{EnvironmentStatus, Node, Rejection, Status};
 use crate::push::refusals::Withheld;
 
 /// Updates the state of an environment on the node.
 pub fn update_environment(
     node: &mut Node,
     environment: &EnvironmentId,
-    peer: Option<&Peer>,
+    sync: Option<&EnvironmentSync>,
     withheld: &Withheld<'_>,
 ) {
-    let Some(peer) = peer else { return };
-    let rejected = peer.exceptions().filter_map(|(id, entry)| {
+    let Some(sync) = sync else { return };
+    let rejected = sync.exceptions().filter_map(|(id, entry)| {
         let message = withheld.message(id, entry)?;
         Some(Rejection {
             resource_id: id.to_owned(),
@@ -24,7 +24,7 @@ pub fn update_environment(
         })
     });
     let mut rejected: Vec<_> = rejected.collect();
-    if let Some(reason) = peer.refusal() {
+    if let Some(reason) = sync.refusal() {
         let message = format!("the whole set was refused, and the one before it runs: {reason}");
         rejected.push(Rejection {
             resource_id: Kind::Environment.resource_id(environment.as_str()),
@@ -32,11 +32,11 @@ pub fn update_environment(
         });
     }
     rejected.sort_unstable_by(|a, b| a.resource_id.cmp(&b.resource_id));
-    let running = Running {
-        applied: peer
+    let running = EnvironmentStatus {
+        applied: sync
             .version()
             .map(|(epoch, generation)| (epoch.clone(), generation)),
-        set_hash: peer.set_hash().unwrap_or_default(),
+        set_hash: sync.set_hash().unwrap_or_default(),
         rejected,
     };
     node.environments.insert(environment.clone(), running);
@@ -55,8 +55,8 @@ pub fn update_load(node: &mut Node, load: Option<&Load>) {
 }
 
 /// Returns the set of an environment that the node should run, for a heartbeat.
-pub fn target(environment: &EnvironmentId, peer: &Peer) -> Option<EnvironmentState> {
-    let (epoch, generation, set_hash) = peer.target()?;
+pub fn target(environment: &EnvironmentId, sync: &EnvironmentSync) -> Option<EnvironmentState> {
+    let (epoch, generation, set_hash) = sync.target()?;
     Some(EnvironmentState {
         environment_id: environment.to_string(),
         epoch: epoch.to_string(),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use kanat_proto::node::v1::EnvironmentState;
 use tonic::Status;
 
+use crate::push::environment_sync::EnvironmentSync;
 use crate::push::feed::{Feed, State, Urgency};
 use crate::push::grant::Grant;
-use crate::push::peer::Peer;
 use crate::push::set::PlanSet;
 use crate::push::source::Environment;
 
@@ -15,7 +15,7 @@ use crate::push::source::Environment;
 pub struct Subscription {
     feed: Arc<Feed>,
     /// State of the environment on the node; none before the first set is known.
-    pub peer: Option<Peer>,
+    pub sync: Option<EnvironmentSync>,
     /// State that the node claimed to hold in its hello, until then.
     claimed_state: Option<EnvironmentState>,
     reads_at_hello: u64,
@@ -28,7 +28,7 @@ impl Subscription {
         feed.request(Urgency::Batched);
         Self {
             feed,
-            peer: None,
+            sync: None,
             claimed_state,
             reads_at_hello,
         }
@@ -36,9 +36,9 @@ impl Subscription {
 
     /// Returns whether the set that the node holds is known.
     pub fn is_node_state_known(&self) -> bool {
-        self.peer
+        self.sync
             .as_ref()
-            .is_some_and(|peer| peer.version().is_some())
+            .is_some_and(|sync| sync.version().is_some())
     }
 
     /// Returns the set that the node is to run, unless the store was not read yet.
@@ -51,7 +51,7 @@ impl Subscription {
     /// more before this.
     pub fn begin(&mut self) -> bool {
         let State { set, reads } = self.feed.state();
-        let Some(set) = set.filter(|_| self.peer.is_none()) else {
+        let Some(set) = set.filter(|_| self.sync.is_none()) else {
             return false;
         };
         let is_ahead = self
@@ -61,7 +61,10 @@ impl Subscription {
         if is_ahead && reads <= self.reads_at_hello {
             return false;
         }
-        self.peer = Some(Peer::new(self.claimed_state.take().as_ref(), &set));
+        self.sync = Some(EnvironmentSync::new(
+            self.claimed_state.take().as_ref(),
+            &set,
+        ));
         true
     }
 }

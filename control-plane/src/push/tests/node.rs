@@ -22,7 +22,7 @@ use tonic::{Status, Streaming};
 
 use crate::push::set::PlanSet;
 use crate::push::source::{Source, seal_context};
-use crate::push::{Hub, PlanStreams, Rollout, Version};
+use crate::push::{Hub, PlanStreams, Rollout, SetVersion};
 use crate::tasks::Tasks;
 
 /// A hub on a fresh store.
@@ -82,11 +82,11 @@ impl Control {
     }
 
     /// The version of a change of that generation.
-    pub async fn version(&self, generation: u64) -> Version {
+    pub async fn version(&self, generation: u64) -> SetVersion {
         let epoch = meta::epoch(&mut self.store.read().await.unwrap())
             .await
             .unwrap();
-        Version { epoch, generation }
+        SetVersion { epoch, generation }
     }
 
     /// How far the change has reached the nodes, once they have answered.

@@ -10,7 +10,7 @@ use crate::{Db, Result};
 
 /// State of a node in one environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Running {
+pub struct EnvironmentStatus {
     pub environment_id: EnvironmentId,
     /// Epoch, generation and set hash (hexadecimal) of what it applied last; empty, 0 and empty
     /// before that.
@@ -21,7 +21,7 @@ pub struct Running {
     pub rejected: Vec<(String, String)>,
 }
 
-record!(Running {
+record!(EnvironmentStatus {
     environment_id,
     epoch,
     generation,
@@ -30,14 +30,14 @@ record!(Running {
 });
 
 const UPSERT: &str = sql!(
-    Running,
+    EnvironmentStatus,
     "INSERT INTO node_environment ({COLUMNS}, node_id) VALUES ({VALUES}, $6) ON CONFLICT \
      (node_id, environment_id) DO UPDATE SET epoch = excluded.epoch, generation = \
      excluded.generation, set_hash = excluded.set_hash, rejected = excluded.rejected"
 );
 
 /// Writes down what the node runs of an environment.
-pub async fn upsert(db: &mut Db, node: &NodeId, running: &Running) -> Result<()> {
+pub async fn upsert(db: &mut Db, node: &NodeId, running: &EnvironmentStatus) -> Result<()> {
     db.run(UPSERT, &running.values_and(&[node])).await
 }
 
@@ -49,19 +49,19 @@ pub async fn delete(db: &mut Db, node: &NodeId, environment: &EnvironmentId) -> 
 }
 
 const ALL: &str = sql!(
-    Running,
+    EnvironmentStatus,
     "SELECT node_id, {COLUMNS} FROM node_environment ORDER BY node_id, environment_id"
 );
 
 /// Returns the states of all nodes, in order of nodes and environments.
-pub(super) async fn all(db: &mut Db) -> Result<Vec<(NodeId, Running)>> {
+pub(super) async fn all(db: &mut Db) -> Result<Vec<(NodeId, EnvironmentStatus)>> {
     db.all(ALL, &[]).await
 }
 
 statements! {
     /// Returns the states of nodes that are connected to other control planes than `own` and were
     /// seen after `since`.
-    fn elsewhere(own: &BootId, since: Timestamp) -> Vec<(NodeId, Running)> =
+    fn elsewhere(own: &BootId, since: Timestamp) -> Vec<(NodeId, EnvironmentStatus)> =
         "SELECT node_id, environment_id, n.epoch, n.generation, n.set_hash, rejected FROM \
          node_environment n JOIN node ON node.id = n.node_id WHERE node.control_plane <> '' AND \
          node.control_plane <> $1 AND node.last_seen_at > $2 ORDER BY node_id, environment_id";

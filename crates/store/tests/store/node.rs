@@ -2,7 +2,7 @@
 
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, NodeId};
-use kanat_store::node::{Node, Running};
+use kanat_store::node::{EnvironmentStatus, Node};
 use kanat_store::{node, periodic_task};
 
 use crate::{NOW, TestStore};
@@ -14,7 +14,7 @@ on_both_databases! {
 
 async fn a_node_is_remembered_as_it_was_last_seen(test: TestStore) {
     let mut tx = test.store.begin().await.unwrap();
-    let running = Running {
+    let running = EnvironmentStatus {
         environment_id: test.environment.clone(),
         epoch: "epoch_1".to_owned(),
         generation: 7,

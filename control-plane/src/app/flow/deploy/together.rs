@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 
 use super::{EnvironmentNames, refuse_callers};
 use crate::app::{App, Caller, Change, audit, timetable};
-use crate::push::Version;
+use crate::push::SetVersion;
 
 /// Deploys of one transaction.
 const MAX_GROUP: usize = 64;
@@ -54,7 +54,7 @@ pub struct PreparedDeploy {
 
 /// The end of a deploy.
 pub enum DeployOutcome {
-    Committed(Box<Flow>, Option<Version>),
+    Committed(Box<Flow>, Option<SetVersion>),
     /// The flow or its names have changed since the deploy was prepared.
     Stale,
 }
