@@ -66,7 +66,7 @@ impl Middleware for Admission {
         if let Err(refused) = within {
             return no_room(refused);
         }
-        let streams = self.rules.streams(request.uri().path());
+        let streams = self.rules.is_client_streaming(request.uri().path());
         let request = request.map(|body| {
             Body::new(CountedBody {
                 body,
@@ -187,7 +187,7 @@ mod tests {
             email: None,
             bound_to: None,
             expires_at: None,
-            call: None,
+            idempotency_id: None,
         }
     }
 

@@ -53,7 +53,7 @@ use crate::retention::Retention;
 use crate::tasks::Tasks;
 pub(crate) use call::resource;
 pub use call::{Call, ResourceRevision};
-pub use change::{Change, ChangeResult};
+pub use change::{ChangeResult, PublishTransaction};
 
 /// State that the use-cases share; clones share all of it.
 #[derive(Clone)]
@@ -81,8 +81,8 @@ pub struct App {
     pub mailer: Option<Mailer>,
 }
 
-/// Caller of a use-case and the environment of the call. The account comes from the credential and
-/// nothing else.
+/// Caller of a use-case and the environment of the call. The account is that of the API key, and
+/// for a person the one account of the deployment. No request names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     pub account_id: AccountId,
@@ -97,9 +97,9 @@ pub struct Caller {
     pub bound_to: Option<EnvironmentId>,
     /// When the credential ends, if it does.
     pub expires_at: Option<Timestamp>,
-    /// Name of the call, where it came with an idempotency key: its repeats have the same one, and
-    /// no other call has it.
-    pub call: Option<String>,
+    /// Hash that identifies a call with an idempotency key: its repeats have the same one, and no
+    /// other call has it.
+    pub idempotency_id: Option<String>,
 }
 
 /// Credential of a caller.
@@ -128,7 +128,8 @@ impl Caller {
     pub fn noun(&self) -> &'static str {
         match self.credential {
             Credential::Key(_) => "key",
-            Credential::Member(_) | Credential::Person(_) => "member",
+            Credential::Member(_) => "member",
+            Credential::Person(_) => "person",
         }
     }
 
@@ -151,7 +152,7 @@ impl Caller {
     /// Returns what this call has made before a crash kept it from being answered: the id, or what
     /// else tells it.
     pub async fn made_before(&self, db: &mut Db) -> Result<Option<String>> {
-        match &self.call {
+        match &self.idempotency_id {
             Some(call) => {
                 Ok(done_call::made(db, call, Timestamp::now().before(kept_answer::WINDOW)).await?)
             }
@@ -171,7 +172,7 @@ impl Caller {
 
     /// Notes what this call makes, in the transaction that makes it.
     pub async fn note_made(&self, db: &mut Db, made: impl AsRef<str>) -> Result<()> {
-        match &self.call {
+        match &self.idempotency_id {
             Some(call) => Ok(done_call::note(db, call, made.as_ref(), Timestamp::now()).await?),
             None => Ok(()),
         }

@@ -1,7 +1,7 @@
 //! Authentication in front of all services: from the bearer token to an [`app::Caller`](Caller) in
 //! the request's extensions, before a byte of the body is read. The permissions of the methods are
-//! in `authentication/rules.rs`. A request without a credential is small, and goes on once it has
-//! come: strangers hold nothing of the memory that callers share.
+//! in `authentication/rules.rs`. A call of a public method is bounded to 64 KiB and
+//! read whole before it goes on, so that it takes nothing of the memory that callers share.
 
 mod credential;
 mod lasting;
@@ -26,14 +26,14 @@ use tokio::sync::OnceCell;
 use tonic::Status;
 use tonic::body::Body;
 
-use crate::app::audit::{Action, Origin, denied};
+use crate::app::audit::{Action, AuditContext, denied};
 use crate::app::environment::unknown;
 use crate::app::{App, Caller};
 use crate::grpc::status;
 use crate::middleware::{HttpService, Middleware, Next};
 use crate::request;
 use credential::Presented;
-use lasting::Credentials;
+use lasting::CredentialCache;
 use places::{Holder, Kind, Places};
 pub use rules::Rules;
 use wrong_keys::WrongKeys;
@@ -46,7 +46,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub struct Authentication {
     app: Arc<App>,
     rules: Arc<Rules>,
-    credentials: Credentials,
+    credential_cache: CredentialCache,
     places: Places,
     wrong_keys: WrongKeys,
     account: Arc<OnceCell<AccountId>>,
@@ -57,15 +57,15 @@ impl Authentication {
         Self {
             app,
             rules,
-            credentials: Credentials::default(),
+            credential_cache: CredentialCache::default(),
             places: Places::default(),
             wrong_keys: WrongKeys::default(),
             account: Arc::default(),
         }
     }
 
-    /// Answers a request of a caller that is let in.
-    async fn admitted<S: HttpService>(
+    /// Serves a request if its caller may call the method.
+    async fn serve<S: HttpService>(
         &self,
         path: &str,
         request: Request<Body>,
@@ -74,13 +74,13 @@ impl Authentication {
     ) -> Result<Response<Body>, Status> {
         let peer = request.extensions().get::<Peer>().copied();
         let peer = peer.as_ref();
-        let kind = if self.rules.lasts(path) {
+        let kind = if self.rules.is_server_streaming(path) {
             Kind::Stream
         } else {
             Kind::Call
         };
         let headers = request.headers();
-        let caller = self.admit(path, headers, peer, known).await;
+        let caller = self.authorize(path, headers, peer, known).await;
         let caller = caller.map_err(status::of)?;
         let holder = match &caller {
             Some(caller) => Some(Holder::Caller(caller.credential.clone())),
@@ -88,26 +88,28 @@ impl Authentication {
         };
         let place = holder.map(|holder| self.places.take(holder, kind));
         let place = place.transpose().map_err(status::of)?;
-        let request = ready(request, caller.as_ref(), &self.rules).await?;
+        let request = attach_caller(request, caller.as_ref(), &self.rules).await?;
         let response = next.run(request).await;
         Ok(match kind {
-            Kind::Stream => self.credentials.bound(&self.app, caller, place, response),
+            Kind::Stream => self
+                .credential_cache
+                .end_with_credential(&self.app, caller, place, response),
             Kind::Call => response,
         })
     }
 
-    /// The caller of a method that needs one, and may call it; none for a public method.
-    async fn admit(
+    /// Returns the caller of a method that needs one, and may call it; `None` for a public method.
+    async fn authorize(
         &self,
         path: &str,
         headers: &HeaderMap,
         peer: Option<&Peer>,
         known: &mut Option<Caller>,
     ) -> Result<Option<Caller>> {
-        if self.rules.public(path).is_some() {
+        if self.rules.public_request_limit(path).is_some() {
             return Ok(None);
         }
-        let (caller, environment) = self.caller(path, headers, peer, known).await?;
+        let (caller, environment) = self.authenticate(path, headers, peer, known).await?;
         let role = caller.role;
         if !role.allows(self.rules.permission(path)) {
             let message = format!("a {} of role {role} may not do this", caller.noun());
@@ -125,9 +127,9 @@ impl Authentication {
         Ok(Some(caller))
     }
 
-    /// Returns the caller and the environment of the call. A caller whose credential is right is
-    /// known although the call is refused.
-    async fn caller(
+    /// Returns the caller and the environment of the call. `known` gets the caller as soon as the
+    /// credential is verified, even if the call is refused later.
+    async fn authenticate(
         &self,
         path: &str,
         headers: &HeaderMap,
@@ -148,19 +150,24 @@ impl Authentication {
         Ok((caller.clone(), environment))
     }
 
-    /// Returns what the audit log tells of a call beside its caller.
-    fn origin(&self, path: &str, request: &Request<Body>, id: &RequestId) -> Option<Origin> {
+    /// Returns what the audit entry of a call shows beside its caller.
+    fn audit_context(
+        &self,
+        path: &str,
+        request: &Request<Body>,
+        id: &RequestId,
+    ) -> Option<AuditContext> {
         let action = Action::of_method(path)?;
         let is_read = self.rules.permission(path) == Permission::Read;
         let agent = request.headers().get(USER_AGENT);
         let is_cli = agent.is_some_and(|agent| agent.as_bytes().starts_with(b"kanat/"));
         let peer = request.extensions().get::<Peer>();
         let is_audited = action.is_audited(path, is_read);
-        let mut origin = Origin::new(action, if is_cli { Via::Cli } else { Via::Api });
-        origin.is_audited = is_audited;
-        origin.request_id = Some(id.to_string());
-        origin.address = peer.map(|peer| peer.address);
-        Some(origin)
+        let mut audit_context = AuditContext::new(action, if is_cli { Via::Cli } else { Via::Api });
+        audit_context.is_audited = is_audited;
+        audit_context.request_id = Some(id.to_string());
+        audit_context.address = peer.map(|peer| peer.address);
+        Some(audit_context)
     }
 }
 
@@ -173,18 +180,18 @@ impl Middleware for Authentication {
         let request_id = request_id(request.headers());
         let path = request.uri().path().to_owned();
         let begun = Instant::now();
-        let origin = self.origin(&path, &request, &request_id);
+        let audit_context = self.audit_context(&path, &request, &request_id);
         let entity_id = entity_id(request.extensions().get::<PathVariables>());
-        if let Some(origin) = origin.clone() {
-            request.extensions_mut().insert(origin);
+        if let Some(audit_context) = audit_context.clone() {
+            request.extensions_mut().insert(audit_context);
         }
         let mut known = None;
-        let answered = self.admitted(&path, request, next, &mut known).await;
+        let answered = self.serve(&path, request, next, &mut known).await;
         let mut response = answered.unwrap_or_else(Status::into_http);
         if status::number(response.headers()) == tonic::Code::PermissionDenied as u16
-            && let (Some(caller), Some(origin)) = (&known, &origin)
+            && let (Some(caller), Some(audit_context)) = (&known, &audit_context)
         {
-            denied::denied(&self.app, caller, origin, entity_id).await;
+            denied::denied(&self.app, caller, audit_context, entity_id).await;
         }
         metrics().api_called(
             self.rules.name(&path),
@@ -205,19 +212,20 @@ fn entity_id(path: Option<&PathVariables>) -> Option<String> {
     id.map(str::to_owned)
 }
 
-/// Returns a request with its caller. Without one it is small, and has come.
-async fn ready(
+/// Adds the caller to the request. Without a caller, reads the whole body within the limit of the
+/// public method.
+async fn attach_caller(
     mut request: Request<Body>,
     caller: Option<&Caller>,
     rules: &Rules,
 ) -> Result<Request<Body>, Status> {
     let path = request.uri().path();
     let Some(caller) = caller else {
-        let limit = rules.public(path).unwrap_or_default();
+        let limit = rules.public_request_limit(path).unwrap_or_default();
         return request::whole(request, limit).await;
     };
     if let Some(pacing) = request.extensions().get::<Pacing>()
-        && rules.streams(path)
+        && rules.is_client_streaming(path)
     {
         pacing.end();
     }

@@ -60,7 +60,7 @@ use tonic::server::NamedService;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
-use crate::app::audit::Origin;
+use crate::app::audit::AuditContext;
 use crate::app::{App, Call, Caller, ChangeResult, IfMatch};
 use crate::push::Rollout;
 
@@ -150,9 +150,9 @@ impl Api {
                 .ok_or_else(|| Status::unauthenticated("the call carries no credential"))?,
             if_match: IfMatch(header(&request, "if-match").map(str::to_owned)),
             trace_context: trace_context(&request),
-            origin: request
+            audit_context: request
                 .extensions()
-                .get::<Origin>()
+                .get::<AuditContext>()
                 .cloned()
                 .unwrap_or_default(),
         };

@@ -76,7 +76,8 @@ impl Idempotency {
     /// Counts a call that may write sealed values. A stream writes none but its kept answer, which
     /// is sealed as it is written; a rotation waits for all others, and not for itself.
     fn counted(&self, path: &str) -> Option<TaskTrackerToken> {
-        let counts = self.changes(path) && !self.rules.streams(path) && path != ROTATION;
+        let counts =
+            self.changes(path) && !self.rules.is_client_streaming(path) && path != ROTATION;
         counts.then(|| self.app.master_keys.calls.begin())
     }
 }
@@ -90,7 +91,7 @@ impl Middleware for Idempotency {
         let (Some(caller), Some(key)) = (caller, key.cloned()) else {
             return next.run(request).await;
         };
-        let streams = self.rules.streams(path);
+        let streams = self.rules.is_client_streaming(path);
         let begun = match Once::of(&self.app, &self.rules, &caller, &key, path) {
             Ok(once) if streams => once.begin_stream(request).await,
             Ok(once) => once.begin(request).await,
@@ -170,9 +171,9 @@ impl<'a> Once<'a> {
         }
         // What a stream says is not known yet.
         hash.update(body);
-        let call = Some(URL_SAFE_NO_PAD.encode(hash.finalize()));
+        let idempotency_id = Some(URL_SAFE_NO_PAD.encode(hash.finalize()));
         parts.extensions.insert(Caller {
-            call,
+            idempotency_id,
             ..self.caller.clone()
         });
     }
@@ -303,7 +304,7 @@ impl<'a> Once<'a> {
             kanat_failpoint::hit("call.done");
         }
         let kept = if succeeded {
-            self.rules.kept(&self.path, &bytes)
+            self.rules.without_shown_once(&self.path, &bytes)
         } else {
             None
         };

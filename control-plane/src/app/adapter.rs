@@ -15,7 +15,9 @@ use kanat_script::{Asker, CallResult, Script};
 use kanat_store::Db;
 use kanat_store::adapter::{self, Adapter, Filter};
 
-use crate::app::{Call, Caller, Change, ChangeResult, audit, json, name, resource, users};
+use crate::app::{
+    Call, Caller, ChangeResult, PublishTransaction, audit, json, name, resource, users,
+};
 
 resource!(
     "adapter",
@@ -101,7 +103,7 @@ pub async fn update(call: &Call, id: &AdapterId, update: Update) -> Result<Chang
         None => None,
     };
     let mut change = call.change().await?;
-    let (before, is_repeat) = call.target(&mut change, id).await?;
+    let (before, is_repeat) = call.load_for_change(&mut change, id).await?;
     if is_repeat {
         return change.commit(before).await;
     }
@@ -135,7 +137,10 @@ pub async fn update(call: &Call, id: &AdapterId, update: Update) -> Result<Chang
 /// Takes an adapter out of service; not while a deployed flow calls it.
 pub async fn delete(call: &Call, id: &AdapterId) -> Result<ChangeResult<()>> {
     let mut change = call.change().await?;
-    let Some(found) = call.fresh_target(&mut change, id).await? else {
+    let Some(found) = call
+        .load_for_change_unless_repeated(&mut change, id)
+        .await?
+    else {
         return change.commit(()).await;
     };
     refuse_users(&mut change, &found, "it stays").await?;
@@ -225,7 +230,7 @@ async fn refuse_users(db: &mut Db, adapter: &Adapter, what: &str) -> Result<()> 
     users::refuse(db, &id, &is_called, &format!("; {what}")).await
 }
 
-async fn publish(change: &mut Change<'_>, adapter: &Adapter) -> Result<()> {
+async fn publish(change: &mut PublishTransaction<'_>, adapter: &Adapter) -> Result<()> {
     let body = plan::Adapter {
         id: adapter.id.to_string(),
         name: adapter.name.clone(),

@@ -1,7 +1,7 @@
 //! The audit log: each use-case that changes something writes an entry in the transaction of the
-//! change, by [`created`], [`updated`], [`deleted`] or [`done`]. Work on the message log writes it
-//! before the work. Entries are chained soon after (`audit/chain.rs`), so that a change of the log
-//! itself is found (`audit/verify.rs`).
+//! change, by [`created`], [`updated`], [`deleted`] or [`record`]. Work on the message log writes
+//! it before the work. Entries are chained soon after (`audit/chain.rs`), so that a change of the
+//! log itself is found (`audit/verify.rs`).
 
 pub mod action;
 pub mod chain;
@@ -30,9 +30,9 @@ pub use list::{EntryPage, Query, list};
 pub use state::{KeyOfApi, VersionOfApi, WholeApi, value};
 pub use verify::{Verification, verify};
 
-/// Origin of a call: what its entry tells beside the caller and the change.
+/// What the audit entry of a call shows beside the caller and the change.
 #[derive(Debug, Clone)]
-pub struct Origin {
+pub struct AuditContext {
     pub action: Action,
     pub via: Via,
     pub request_id: Option<String>,
@@ -42,7 +42,7 @@ pub struct Origin {
     has_entry: Arc<AtomicBool>,
 }
 
-impl Origin {
+impl AuditContext {
     pub fn new(action: Action, via: Via) -> Self {
         Self {
             action,
@@ -55,16 +55,16 @@ impl Origin {
     }
 }
 
-impl Default for Origin {
+impl Default for AuditContext {
     fn default() -> Self {
         Self::new(Action::new("call", "run"), Via::Api)
     }
 }
 
-/// Check that a success has its entry.
+/// Check that a successful call has built its entry. It does not see whether the entry was written.
 #[derive(Debug)]
 pub struct AuditedCall {
-    origin: Origin,
+    context: AuditContext,
     /// The repeat of a call whose first answer was lost has no entry of its own.
     may_be_repeat: bool,
 }
@@ -72,19 +72,19 @@ pub struct AuditedCall {
 impl AuditedCall {
     pub fn of(call: &Call) -> Self {
         Self {
-            origin: call.origin.clone(),
-            may_be_repeat: call.caller.call.is_some(),
+            context: call.audit_context.clone(),
+            may_be_repeat: call.caller.idempotency_id.is_some(),
         }
     }
 
-    /// Reports a success without an entry, which is a fault of its use-case.
+    /// Reports a success whose use-case has built no entry, which is a fault of the use-case.
     pub fn check<T, E>(&self, answer: &Result<T, E>) {
-        let Origin {
+        let AuditContext {
             action,
             is_audited,
             has_entry,
             ..
-        } = &self.origin;
+        } = &self.context;
         let is_missing = *is_audited && !has_entry.load(Ordering::Relaxed);
         let is_fault = is_missing && answer.is_ok() && !self.may_be_repeat;
         debug_assert!(!is_fault, "{action} has no entry in the audit log");
@@ -95,7 +95,7 @@ impl AuditedCall {
 }
 
 impl Caller {
-    /// Returns the caller as records of what it did tell it.
+    /// Returns the caller as audit entries show it. A person who is no member has no role.
     pub fn principal(&self) -> Principal {
         Principal {
             kind: match self.credential {
@@ -105,20 +105,23 @@ impl Caller {
             id: self.credential.id().to_owned(),
             name: self.name.clone(),
             email: self.email.clone(),
-            role: self.role.to_string(),
+            role: match self.credential {
+                Credential::Key(_) | Credential::Member(_) => self.role.to_string(),
+                Credential::Person(_) => String::new(),
+            },
         }
     }
 }
 
 /// Thing that an entry is about.
 #[derive(Debug, Clone, Default)]
-pub struct Subject {
+pub struct Entity {
     pub id: Option<String>,
     pub name: Option<String>,
     pub environment_id: Option<EnvironmentId>,
 }
 
-impl Subject {
+impl Entity {
     /// Returns a thing of an environment.
     pub fn of(environment: &EnvironmentId, id: impl ToString) -> Self {
         Self {
@@ -136,7 +139,7 @@ impl Subject {
 
 /// Resource whose changes have entries.
 pub trait Audited: Sync {
-    fn subject(&self) -> Subject;
+    fn entity(&self) -> Entity;
 
     /// Returns the resource as a read gives it, without computed fields, and with its secrets
     /// masked.
@@ -146,37 +149,37 @@ pub trait Audited: Sync {
 /// Writes the entry of a resource that the call makes.
 pub async fn created(call: &Call, db: &mut Db, made: &impl Audited) -> Result<()> {
     let after = made.state(&call.app)?;
-    done(call, db, made.subject(), None, Some(after)).await
+    record(call, db, made.entity(), None, Some(after)).await
 }
 
 /// Writes the entry of a resource that the call changes.
 pub async fn updated<T: Audited>(call: &Call, db: &mut Db, before: &T, after: &T) -> Result<()> {
     let before = before.state(&call.app)?;
     let state = after.state(&call.app)?;
-    done(call, db, after.subject(), Some(before), Some(state)).await
+    record(call, db, after.entity(), Some(before), Some(state)).await
 }
 
 /// Writes the entry of a resource that the call deletes.
 pub async fn deleted(call: &Call, db: &mut Db, found: &impl Audited) -> Result<()> {
     let before = found.state(&call.app)?;
-    done(call, db, found.subject(), Some(before), None).await
+    record(call, db, found.entity(), Some(before), None).await
 }
 
-/// Writes the entry of a call.
-pub async fn done(
+/// Writes the entry of a call, in the transaction of its change.
+pub async fn record(
     call: &Call,
     db: &mut Db,
-    subject: Subject,
+    entity: Entity,
     before: Option<Value>,
     after: Option<Value>,
 ) -> Result<()> {
-    write(db, &entry(call, subject, before, after)).await
+    write(db, &entry(call, entity, before, after)).await
 }
 
 /// Writes the entry of work on the message log, in a transaction of its own, before the work.
-pub async fn begun(call: &Call, subject: Subject, after: Option<Value>) -> Result<()> {
+pub async fn record_before_work(call: &Call, entity: Entity, after: Option<Value>) -> Result<()> {
     let mut tx = call.write().await?;
-    done(call, &mut tx, subject, None, after).await?;
+    record(call, &mut tx, entity, None, after).await?;
     Ok(tx.commit().await?)
 }
 
@@ -186,44 +189,44 @@ pub async fn write(db: &mut Db, entry: &Entry) -> Result<()> {
 }
 
 /// Makes the entry of a call. It is written in the transaction of the change.
-pub fn entry(call: &Call, subject: Subject, before: Option<Value>, after: Option<Value>) -> Entry {
-    call.origin.has_entry.store(true, Ordering::Relaxed);
+pub fn entry(call: &Call, entity: Entity, before: Option<Value>, after: Option<Value>) -> Entry {
+    call.audit_context.has_entry.store(true, Ordering::Relaxed);
     Entry {
         before: before.map(|state| state.to_string()),
         after: after.map(|state| state.to_string()),
-        ..of_caller(&call.caller, &call.origin, subject, Status::Done)
+        ..of_caller(&call.caller, &call.audit_context, entity, Status::Done)
     }
 }
 
-fn of_caller(caller: &Caller, origin: &Origin, subject: Subject, status: Status) -> Entry {
+fn of_caller(caller: &Caller, context: &AuditContext, entity: Entity, status: Status) -> Entry {
     let actor = caller.principal();
-    of(&caller.account_id, actor, origin, subject, status)
+    of(&caller.account_id, actor, context, entity, status)
 }
 
 /// Makes an entry of one call, without what was before and after.
 fn of(
     account: &AccountId,
     actor: Principal,
-    origin: &Origin,
-    subject: Subject,
+    context: &AuditContext,
+    entity: Entity,
     status: Status,
 ) -> Entry {
     Entry {
         id: AuditEntryId::generate(),
         account_id: account.clone(),
         at: Timestamp::now(),
-        action: origin.action.to_string(),
-        entity_type: origin.action.entity_type.clone(),
-        entity_id: subject.id,
-        entity_name: subject.name,
-        environment_id: subject.environment_id,
+        action: context.action.to_string(),
+        entity_type: context.action.entity_type.clone(),
+        entity_id: entity.id,
+        entity_name: entity.name,
+        environment_id: entity.environment_id,
         actor,
-        via: origin.via,
+        via: context.via,
         status,
         before: None,
         after: None,
-        request_id: origin.request_id.clone(),
-        address: origin.address.map(|address| address.to_string()),
+        request_id: context.request_id.clone(),
+        address: context.address.map(|address| address.to_string()),
         calls: 1,
     }
 }
@@ -233,10 +236,10 @@ pub async fn by_system(
     db: &mut Db,
     account: &AccountId,
     action: Action,
-    subject: Subject,
+    entity: Entity,
     after: Option<Value>,
 ) -> Result<(), StoreError> {
-    changed_by_system(db, account, action, subject, None, after).await
+    changed_by_system(db, account, action, entity, None, after).await
 }
 
 /// Writes the entry of an act of the service itself.
@@ -244,16 +247,16 @@ pub async fn changed_by_system(
     db: &mut Db,
     account: &AccountId,
     action: Action,
-    subject: Subject,
+    entity: Entity,
     before: Option<Value>,
     after: Option<Value>,
 ) -> Result<(), StoreError> {
-    let origin = Origin::new(action, Via::System);
+    let context = AuditContext::new(action, Via::System);
     let actor = Principal::system();
     let entry = Entry {
         before: before.map(|state| state.to_string()),
         after: after.map(|state| state.to_string()),
-        ..of(account, actor, &origin, subject, Status::Done)
+        ..of(account, actor, &context, entity, Status::Done)
     };
     debug_assert!(
         action::known().any(|known| known == entry.action),

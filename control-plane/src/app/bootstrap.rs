@@ -13,7 +13,7 @@ use kanat_store::{Db, Store, meta};
 use serde_json::json;
 
 use crate::Error;
-use crate::app::audit::{self, Action, Subject};
+use crate::app::audit::{self, Action, Entity};
 
 /// The first one is the default: what names no environment must not reach production.
 const ENVIRONMENTS: [&str; 3] = ["development", "staging", "production"];
@@ -91,13 +91,13 @@ async fn make(db: &mut Db, owner: &key::NewKey) -> Result<(), kanat_store::Error
     }
     add_owner_key(db, &account.id, owner).await?;
     let after = json!({ "id": account.id, "name": account.name, "environments": ENVIRONMENTS });
-    let subject = Subject {
+    let entity = Entity {
         id: Some(account.id.to_string()),
         name: Some(account.name),
         environment_id: None,
     };
     let action = Action::new("account", "create");
-    audit::by_system(db, &account.id, action, subject, Some(after)).await
+    audit::by_system(db, &account.id, action, entity, Some(after)).await
 }
 
 /// Why no new owner key can be made.
@@ -142,13 +142,13 @@ pub async fn reset_owner_key(store: &Store) -> Result<Reset, ResetError> {
     let id = add_owner_key(&mut tx, &account.id, &made).await?;
     let revoked = former.as_ref().map(|former| &former.id);
     let after = json!({ "id": id, "prefix": made.prefix, "revoked": revoked });
-    let subject = Subject {
+    let entity = Entity {
         id: Some(id.to_string()),
         name: Some(OWNER_NAME.to_owned()),
         environment_id: None,
     };
     let action = Action::new("api_key", "reset");
-    audit::by_system(&mut tx, &account.id, action, subject, Some(after)).await?;
+    audit::by_system(&mut tx, &account.id, action, entity, Some(after)).await?;
     tx.commit().await?;
     Ok(Reset {
         key: made.text,

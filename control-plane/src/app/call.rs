@@ -6,8 +6,8 @@ use std::sync::Arc;
 use kanat_model::{Error, Result};
 use kanat_store::{Db, Tx};
 
-use crate::app::audit::{AuditedCall, Origin};
-use crate::app::{App, Caller, Change, IfMatch};
+use crate::app::audit::{AuditContext, AuditedCall};
+use crate::app::{App, Caller, IfMatch, PublishTransaction};
 
 /// A call: its caller, and what it says beside its message.
 pub struct Call {
@@ -16,8 +16,8 @@ pub struct Call {
     pub if_match: IfMatch,
     /// Trace context of the caller: its `traceparent`, and behind a space its `tracestate`.
     pub trace_context: Option<String>,
-    /// Origin of the call, for its entry in the audit log.
-    pub origin: Origin,
+    /// What the audit entry of the call shows beside the caller and the change.
+    pub audit_context: AuditContext,
 }
 
 /// An id by which calls name a resource.
@@ -79,22 +79,22 @@ impl Call {
     }
 
     /// Begins a change of what the nodes of the caller's environment run.
-    pub async fn change(&self) -> Result<Change<'_>> {
-        Change::begin(&self.app, &self.caller.environment_id).await
+    pub async fn change(&self) -> Result<PublishTransaction<'_>> {
+        PublishTransaction::begin(&self.app, &self.caller.environment_id).await
     }
 
-    /// Returns what sees to it that a success of the call has its entry in the audit log.
+    /// Returns a check that a successful call has made its audit entry.
     pub fn audited(&self) -> AuditedCall {
         AuditedCall::of(self)
     }
 
-    /// Returns the resource of this id.
+    /// Returns the resource of this id, read within `db`.
     pub async fn existing<I: ResourceId>(&self, db: &mut Db, id: &I) -> Result<I::Resource> {
         let found = id.find(db, &self.caller).await?;
         found.ok_or_else(|| Error::not_found(I::NOUN, id.as_ref()))
     }
 
-    /// Reads the resource of this id.
+    /// Returns the resource of this id, read in a transaction of its own.
     pub async fn get<I: ResourceId>(&self, id: &I) -> Result<I::Resource> {
         self.existing(&mut *self.read().await?, id).await
     }
@@ -109,7 +109,7 @@ impl Call {
 
     /// Returns the resource that this call changes, and whether this call has changed it before a
     /// crash kept it from being answered; otherwise it is at the revision that the caller means.
-    pub async fn target<I: ResourceId<Resource: ResourceRevision>>(
+    pub async fn load_for_change<I: ResourceId<Resource: ResourceRevision>>(
         &self,
         db: &mut Db,
         id: &I,
@@ -124,7 +124,7 @@ impl Call {
 
     /// Returns the resource that this call changes, at the revision that the caller means; `None`
     /// where this call has changed it before a crash kept it from being answered.
-    pub async fn fresh_target<I: ResourceId<Resource: ResourceRevision>>(
+    pub async fn load_for_change_unless_repeated<I: ResourceId<Resource: ResourceRevision>>(
         &self,
         db: &mut Db,
         id: &I,

@@ -42,9 +42,10 @@ impl<T> ChangeResult<T> {
     }
 }
 
-/// A transaction on one environment. Others that change the environment wait for its end, so that
-/// what was read in it still holds when it is committed; it is undone when it is dropped.
-pub struct Change<'a> {
+/// A transaction that changes and publishes what the nodes of one environment run. Others that
+/// change the environment wait for its end, so that what was read in it still holds when it is
+/// committed. It is rolled back when it is dropped.
+pub struct PublishTransaction<'a> {
     pub(super) app: &'a App,
     environment: EnvironmentId,
     tx: Tx,
@@ -52,7 +53,7 @@ pub struct Change<'a> {
     urgent: bool,
 }
 
-impl<'a> Change<'a> {
+impl<'a> PublishTransaction<'a> {
     /// Begins a change of an environment.
     ///
     /// # Errors
@@ -110,15 +111,15 @@ impl<'a> Change<'a> {
     }
 
     /// Publishes resources that are sealed already, each once, as one change of the environment.
-    pub async fn put_together(&mut self, first: &Resource, others: &[&Resource]) -> Result<()> {
+    pub async fn put_all(&mut self, first: &Resource, others: &[&Resource]) -> Result<()> {
         self.generation =
-            Some(published::put_together(&mut self.tx, &self.environment, first, others).await?);
+            Some(published::put_all(&mut self.tx, &self.environment, first, others).await?);
         Ok(())
     }
 
     /// Publishes these bodies and takes these resources out of service, by their resource ids, each
     /// once, as one change of the environment.
-    pub async fn together(
+    pub async fn put_and_remove(
         &mut self,
         bodies: &[(String, Vec<u8>)],
         removals: &[String],
@@ -135,7 +136,7 @@ impl<'a> Change<'a> {
             .chain(removals.iter().map(|id| Step::Remove(id)));
         if let Some((first, others)) = steps.collect::<Vec<_>>().split_first() {
             self.generation =
-                Some(published::together(&mut self.tx, environment, *first, others).await?);
+                Some(published::apply_all(&mut self.tx, environment, *first, others).await?);
         }
         Ok(())
     }
@@ -152,10 +153,8 @@ impl<'a> Change<'a> {
     pub async fn commit<T>(self, value: T) -> Result<ChangeResult<T>> {
         let app = self.app;
         let environment = self.environment.clone();
-        let applied = match self.publish().await? {
-            Some(version) => app.hub.wait_until_applied(&environment, &version).await,
-            None => Rollout::Everywhere,
-        };
+        let version = self.publish().await?;
+        let applied = wait_for_nodes(app, &environment, version.as_ref()).await;
         Ok(ChangeResult { value, applied })
     }
 
@@ -207,7 +206,7 @@ impl<'a> Change<'a> {
     }
 }
 
-impl Deref for Change<'_> {
+impl Deref for PublishTransaction<'_> {
     type Target = Db;
 
     fn deref(&self) -> &Db {
@@ -215,9 +214,22 @@ impl Deref for Change<'_> {
     }
 }
 
-impl DerefMut for Change<'_> {
+impl DerefMut for PublishTransaction<'_> {
     fn deref_mut(&mut self) -> &mut Db {
         &mut self.tx
+    }
+}
+
+/// Waits until each node runs the change, or the time to wait is over. Without a version nothing
+/// was published, and there is nothing to wait for.
+pub async fn wait_for_nodes(
+    app: &App,
+    environment: &EnvironmentId,
+    version: Option<&SetVersion>,
+) -> Rollout {
+    match version {
+        Some(version) => app.hub.wait_until_applied(environment, version).await,
+        None => Rollout::Everywhere,
     }
 }
 

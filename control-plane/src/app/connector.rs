@@ -21,9 +21,9 @@ use kanat_store::connector_instance::{self, ConnectorInstance, Filter};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::app::audit::{self, Audited, Subject};
+use crate::app::audit::{self, Audited, Entity};
 use crate::app::faults::both;
-use crate::app::{App, Call, Change, ChangeResult, name, resource, users};
+use crate::app::{App, Call, ChangeResult, PublishTransaction, name, resource, users};
 pub use test::{TestResult, test};
 
 resource!(
@@ -211,7 +211,7 @@ pub async fn update(
     update: Update,
 ) -> Result<ChangeResult<InstanceView>> {
     let mut change = call.change().await?;
-    let (mut instance, is_repeat) = call.target(&mut change, id).await?;
+    let (mut instance, is_repeat) = call.load_for_change(&mut change, id).await?;
     if is_repeat {
         let seen = seen(&mut change, instance).await?;
         return change.commit(seen).await;
@@ -254,7 +254,10 @@ pub async fn update(
 /// Takes an instance out of service; not while a deployed flow uses it.
 pub async fn delete(call: &Call, id: &InstanceId) -> Result<ChangeResult<()>> {
     let mut change = call.change().await?;
-    let Some(instance) = call.fresh_target(&mut change, id).await? else {
+    let Some(instance) = call
+        .load_for_change_unless_repeated(&mut change, id)
+        .await?
+    else {
         return change.commit(()).await;
     };
     let is_used = format!("connector instance {:?} is used by", instance.name);
@@ -279,8 +282,8 @@ pub async fn delete(call: &Call, id: &InstanceId) -> Result<ChangeResult<()>> {
 }
 
 impl Audited for ConnectorInstance {
-    fn subject(&self) -> Subject {
-        Subject::of(&self.environment_id, &self.id).named(&self.name)
+    fn entity(&self) -> Entity {
+        Entity::of(&self.environment_id, &self.id).named(&self.name)
     }
 
     fn state(&self, app: &App) -> Result<Value> {
@@ -419,13 +422,16 @@ pub(super) fn seal_context(id: &InstanceId) -> String {
 }
 
 /// Publishes an instance whose config is as it was, with the tokens that it holds by now.
-async fn republish(change: &mut Change<'_>, instance: &ConnectorInstance) -> Result<()> {
+async fn republish(
+    change: &mut PublishTransaction<'_>,
+    instance: &ConnectorInstance,
+) -> Result<()> {
     let config = Value::Object(config(change.app, instance)?).to_string();
     publish(change, instance, config).await
 }
 
 async fn publish(
-    change: &mut Change<'_>,
+    change: &mut PublishTransaction<'_>,
     instance: &ConnectorInstance,
     config: String,
 ) -> Result<()> {

@@ -17,7 +17,7 @@ use kanat_store::published_api::PublishedApi;
 
 use crate::app::audit::{self, Audited, KeyOfApi};
 use crate::app::faults::both;
-use crate::app::{App, Call, Change, ChangeResult, FieldUpdate, grace};
+use crate::app::{App, Call, ChangeResult, FieldUpdate, PublishTransaction, grace};
 
 /// How much a key may be used; none is without limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -209,10 +209,10 @@ pub async fn rotate(
     let made = make(&api, &old.consumer, limits, Some(old.id.clone()));
     call.caller.note_made(&mut change, &made.key.id).await?;
     add(&mut change, &api, &made.key).await?;
-    let subject = of_api(&api, &old).subject();
+    let entity = of_api(&api, &old).entity();
     let former = of_api(&api, &before).state(&call.app)?;
     let state = of_api(&api, &made.key).state(&call.app)?;
-    audit::done(call, &mut change, subject, Some(former), Some(state)).await?;
+    audit::record(call, &mut change, entity, Some(former), Some(state)).await?;
     change.urgent();
     change.commit(made).await
 }
@@ -251,7 +251,7 @@ pub async fn drop_expired(app: &App) -> Result<usize> {
     drop(tx);
     let mut dropped = 0;
     for (environment, api) in found {
-        let mut change = Change::begin(app, &environment).await?;
+        let mut change = PublishTransaction::begin(app, &environment).await?;
         dropped += remove_expired(&mut change, &api, now).await?;
         change.commit(()).await?;
     }
@@ -307,7 +307,7 @@ fn make(
 }
 
 async fn remove_expired(
-    change: &mut Change<'_>,
+    change: &mut PublishTransaction<'_>,
     api: &PublishedApiId,
     now: Timestamp,
 ) -> Result<usize> {
@@ -320,13 +320,21 @@ async fn remove_expired(
 
 /// Stores and publishes a key, and takes those off the nodes whose grace is over: they refuse them
 /// already.
-async fn add(change: &mut Change<'_>, api: &PublishedApi, key: &ConsumerKey) -> Result<()> {
+async fn add(
+    change: &mut PublishTransaction<'_>,
+    api: &PublishedApi,
+    key: &ConsumerKey,
+) -> Result<()> {
     remove_expired(change, &api.id, key.created_at).await?;
     consumer_key::insert(change, key).await?;
     publish(change, api, key).await
 }
 
-async fn publish(change: &mut Change<'_>, api: &PublishedApi, key: &ConsumerKey) -> Result<()> {
+async fn publish(
+    change: &mut PublishTransaction<'_>,
+    api: &PublishedApi,
+    key: &ConsumerKey,
+) -> Result<()> {
     let body = plan::ConsumerKey {
         id: key.id.to_string(),
         api_id: api.id.to_string(),

@@ -20,8 +20,8 @@ use url::Url;
 
 use crate::app::faults::both;
 use crate::app::{
-    App, Call, Change, ChangeResult, FieldUpdate, ResourceRevision, audit, beyond_binding, change,
-    kept_key, name,
+    App, Call, ChangeResult, FieldUpdate, PublishTransaction, ResourceRevision, audit,
+    beyond_binding, change, kept_key, name,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -52,7 +52,7 @@ pub async fn create(call: &Call, fields: Fields) -> Result<ChangeResult<Environm
     let account = call.caller.account_id.clone();
     let mut made = Environment::new(account, String::new(), Timestamp::now());
     set(&call.app, &mut made, fields)?;
-    let mut change = Change::of_new(&call.app, &made.id).await?;
+    let mut change = PublishTransaction::of_new(&call.app, &made.id).await?;
     refuse_hosts_of_others(&mut change, &made).await?;
     environment::insert(&mut change, &made).await?;
     publish(&mut change, &made).await?;
@@ -80,7 +80,7 @@ pub async fn update(
     fields: Fields,
 ) -> Result<ChangeResult<Environment>> {
     let id = get(call, id_or_name).await?.id;
-    let mut change = Change::begin(&call.app, &id).await?;
+    let mut change = PublishTransaction::begin(&call.app, &id).await?;
     let before = existing(call, &mut change, id.as_str()).await?;
     if call.caller.repeats(&mut change, &id).await? {
         return change.commit(before).await;
@@ -246,7 +246,7 @@ pub async fn unknown(db: &mut Db, account: &AccountId, wanted: &str) -> Result<E
     .with_resource("environment", wanted))
 }
 
-async fn publish(change: &mut Change<'_>, environment: &Environment) -> Result<()> {
+async fn publish(change: &mut PublishTransaction<'_>, environment: &Environment) -> Result<()> {
     let sealer = &change.app.sealer;
     let settings = settings(change, sealer, environment).await?;
     change

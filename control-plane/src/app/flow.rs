@@ -168,7 +168,7 @@ fn hide_secrets(caller: &Caller, flow: &mut Flow) {
 /// is paused.
 pub async fn update(call: &Call, id: &FlowId, update: Update) -> Result<ChangeResult<Details>> {
     let mut change = call.change().await?;
-    let (mut flow, is_repeat) = call.target(&mut change, id).await?;
+    let (mut flow, is_repeat) = call.load_for_change(&mut change, id).await?;
     if is_repeat {
         let names = EnvironmentNames::load(&mut change, &call.caller.environment_id).await?;
         let details = details(call, &mut change, flow, &names).await?;
@@ -237,7 +237,10 @@ pub async fn update(call: &Call, id: &FlowId, update: Update) -> Result<ChangeRe
 /// its versions.
 pub async fn delete(call: &Call, id: &FlowId) -> Result<ChangeResult<()>> {
     let mut change = call.change().await?;
-    let Some(flow) = call.fresh_target(&mut change, id).await? else {
+    let Some(flow) = call
+        .load_for_change_unless_repeated(&mut change, id)
+        .await?
+    else {
         let changed = change.commit(()).await?;
         end::end_messages(&call.app, id).await?;
         return Ok(changed);

@@ -14,7 +14,7 @@ use kanat_store::lookup_table::entry::{self, Entry};
 use kanat_store::lookup_table::{self, LookupTable};
 
 use crate::app::audit::{self, Audited};
-use crate::app::{Call, Change, ChangeResult, name, resource, users};
+use crate::app::{Call, ChangeResult, PublishTransaction, name, resource, users};
 use crate::push::Rollout;
 
 resource!(
@@ -77,7 +77,10 @@ pub async fn get(
 /// Takes a table out of service; not while a deployed flow reads it.
 pub async fn delete(call: &Call, id: &LookupTableId) -> Result<ChangeResult<()>> {
     let mut change = call.change().await?;
-    let Some(table) = call.fresh_target(&mut change, id).await? else {
+    let Some(table) = call
+        .load_for_change_unless_repeated(&mut change, id)
+        .await?
+    else {
         return change.commit(()).await;
     };
     let is_read = format!("lookup table {:?} is read by", table.name);
@@ -108,7 +111,7 @@ pub async fn upsert(
 ) -> Result<ChangeResult<LookupTable>> {
     let entries = entries::check(entries)?;
     let mut change = call.change().await?;
-    let (table, is_repeat) = call.target(&mut change, id).await?;
+    let (table, is_repeat) = call.load_for_change(&mut change, id).await?;
     if is_repeat {
         return change.commit(table).await;
     }
@@ -124,16 +127,16 @@ pub async fn upsert(
 /// Ends a change of entries: tells it in the audit log, and publishes it.
 async fn commit_edits(
     call: &Call,
-    mut change: Change<'_>,
+    mut change: PublishTransaction<'_>,
     table: &LookupTable,
     told: entries::Edits,
     edits: Vec<Edit>,
 ) -> Result<ChangeResult<LookupTable>> {
-    let subject = table.subject();
-    audit::done(
+    let entity = table.entity();
+    audit::record(
         call,
         &mut change,
-        subject,
+        entity,
         Some(told.before),
         Some(told.after),
     )
@@ -159,7 +162,7 @@ pub async fn delete_entry(
     key: &str,
 ) -> Result<ChangeResult<LookupTable>> {
     let mut change = call.change().await?;
-    let (table, is_repeat) = call.target(&mut change, id).await?;
+    let (table, is_repeat) = call.load_for_change(&mut change, id).await?;
     if is_repeat {
         return change.commit(table).await;
     }
@@ -190,7 +193,7 @@ pub async fn import(
     if entries.is_empty() {
         let table = call.get(id).await?;
         call.if_match.check(u64::from(table.version))?;
-        audit::begun(call, table.subject(), None).await?;
+        audit::record_before_work(call, table.entity(), None).await?;
         return Ok(ChangeResult {
             value: table,
             applied: Rollout::Everywhere,
@@ -205,6 +208,6 @@ pub async fn export(call: &Call, id: &LookupTableId) -> Result<String> {
     let table = call.existing(&mut tx, id).await?;
     let entries = entry::all(&mut tx, id).await?;
     drop(tx);
-    audit::begun(call, table.subject(), None).await?;
+    audit::record_before_work(call, table.entity(), None).await?;
     csv::write(&entries)
 }

@@ -88,7 +88,7 @@ pub async fn resend(call: &Call, id: &MemberId) -> Result<Invitation> {
     let token = Secret::new(random_token());
     let mut tx = call.write().await?;
     account::lock(&mut tx, &call.caller.account_id).await?;
-    let (before, is_repeat) = call.target(&mut tx, id).await?;
+    let (before, is_repeat) = call.load_for_change(&mut tx, id).await?;
     if is_repeat {
         return Ok(Invitation {
             member: before,
@@ -123,7 +123,7 @@ pub async fn update(call: &Call, id: &MemberId, role: Option<&str>) -> Result<Me
     let role = role.map(|role| grantable(&call.caller, role)).transpose()?;
     let mut tx = call.write().await?;
     account::lock(&mut tx, &call.caller.account_id).await?;
-    let (before, is_repeat) = call.target(&mut tx, id).await?;
+    let (before, is_repeat) = call.load_for_change(&mut tx, id).await?;
     if is_repeat {
         return Ok(before);
     }
@@ -152,7 +152,7 @@ pub async fn remove(call: &Call, id: &MemberId) -> Result<()> {
     call.caller.refuse_if_bound()?;
     let mut tx = call.write().await?;
     account::lock(&mut tx, &call.caller.account_id).await?;
-    let Some(found) = call.fresh_target(&mut tx, id).await? else {
+    let Some(found) = call.load_for_change_unless_repeated(&mut tx, id).await? else {
         return Ok(());
     };
     check_grantable(&call.caller, &found)?;
@@ -221,12 +221,13 @@ pub async fn accept(mut call: Call, token: &str) -> Result<Member> {
     Ok(after)
 }
 
-/// Returns the member whom a verified token is about, with the role of this call. The first time
-/// this is who was invited by the token's address, or a new one where the issuer gives roles.
+/// Returns the member of a verified token, with the role of this call. On first use, accepts the
+/// invitation of the token's verified address, or creates a member if the issuer gives roles. Also
+/// stores a changed name or role.
 ///
 /// # Errors
 /// [`Code::PermissionDenied`] when the person is no member, or lacks a role that the issuer gives.
-pub async fn of_identity(app: &App, account: &AccountId, person: &Identity) -> Result<Member> {
+pub async fn provision_member(app: &App, account: &AccountId, person: &Identity) -> Result<Member> {
     refuse_without_role(person)?;
     let now = Timestamp::now();
     let found = find(&mut *app.store.read().await?, account, person, now).await?;
@@ -259,8 +260,8 @@ pub async fn of_identity(app: &App, account: &AccountId, person: &Identity) -> R
     };
     let action = Action::new("member", verb);
     let state = after.state(app)?;
-    let subject = after.subject();
-    audit::changed_by_system(&mut tx, account, action, subject, before, Some(state)).await?;
+    let entity = after.entity();
+    audit::changed_by_system(&mut tx, account, action, entity, before, Some(state)).await?;
     tx.commit().await?;
     Ok(after)
 }

@@ -19,7 +19,7 @@ use kanat_proto::plan::v1::FlowPlan;
 use kanat_store::flow;
 use serde_json::json;
 
-use crate::app::audit::{self, Subject};
+use crate::app::audit::{self, Entity};
 use crate::app::change::published;
 use crate::app::flow::{MessageKeys, PlanKeys, append, max_attempts, placement, save_plan};
 use crate::app::{App, Call};
@@ -161,7 +161,7 @@ pub async fn retry(call: &Call, id: &MessageId) -> Result<()> {
     let message = existing(&call.app, &tenant, id).await?;
     // One that failed again since has more attempts.
     let before = format!("retry of {id} after {} attempts", message.attempts);
-    let subject = Subject::of(&call.caller.environment_id, id);
+    let entity = Entity::of(&call.caller.environment_id, id);
     let may = message.status.retry();
     // Nothing is told of a call that can do nothing.
     let version = match &may {
@@ -172,7 +172,7 @@ pub async fn retry(call: &Call, id: &MessageId) -> Result<()> {
         }
         Err(_) => None,
     };
-    if !begins(call, &before, may, subject).await? {
+    if !begins(call, &before, may, entity).await? {
         return Ok(());
     }
     let version = version.ok_or_else(Error::internal)?;
@@ -219,11 +219,11 @@ pub async fn replay(call: &Call, id: &MessageId) -> Result<MessageId> {
         traceparent: call.trace_context.clone(),
         ..replayed(message, content, &plan, &keys)
     };
-    let name = call.caller.call.as_deref();
+    let name = call.caller.idempotency_id.as_deref();
     replay.dedupe.extend(name.map(key::management));
-    let subject = Subject::of(&call.caller.environment_id, id);
+    let entity = Entity::of(&call.caller.environment_id, id);
     let after = json!({ "messageId": replay.id, "replayOf": id });
-    audit::begun(call, subject, Some(after)).await?;
+    audit::record_before_work(call, entity, Some(after)).await?;
     Ok(append(&call.app, replay).await?.message_id)
 }
 
@@ -231,9 +231,9 @@ pub async fn replay(call: &Call, id: &MessageId) -> Result<MessageId> {
 pub async fn discard(call: &Call, id: &MessageId) -> Result<Details> {
     let tenant = call.caller.tenant();
     let message = existing(&call.app, &tenant, id).await?;
-    let subject = Subject::of(&call.caller.environment_id, id);
+    let entity = Entity::of(&call.caller.environment_id, id);
     let before = format!("discard of {id}");
-    if begins(call, &before, message.status.discard(), subject).await? {
+    if begins(call, &before, message.status.discard(), entity).await? {
         call.app.log.discard(&tenant, id).await?;
     }
     get(call, id).await
@@ -242,10 +242,10 @@ pub async fn discard(call: &Call, id: &MessageId) -> Result<Details> {
 /// Notes that this call is about to change a message, which is as `before` tells and `may` be
 /// changed. Returns whether it is to be: not where the call noted so before a crash and the message
 /// is no longer as it was then.
-async fn begins(call: &Call, before: &str, may: Result<Status>, subject: Subject) -> Result<bool> {
-    if call.caller.call.is_none() {
+async fn begins(call: &Call, before: &str, may: Result<Status>, entity: Entity) -> Result<bool> {
+    if call.caller.idempotency_id.is_none() {
         may?;
-        audit::begun(call, subject, None).await?;
+        audit::record_before_work(call, entity, None).await?;
         return Ok(true);
     }
     let mut tx = call.write().await?;
@@ -254,7 +254,7 @@ async fn begins(call: &Call, before: &str, may: Result<Status>, subject: Subject
         None => {
             may?;
             call.caller.note_made(&mut tx, before).await?;
-            audit::done(call, &mut tx, subject, None, None).await?;
+            audit::record(call, &mut tx, entity, None, None).await?;
             tx.commit().await?;
             Ok(true)
         }

@@ -75,7 +75,7 @@ pub async fn list(call: &Call, search: &str, page: Page) -> Result<ListPage<Poli
 pub async fn update(call: &Call, id: &PolicyId, fields: Fields) -> Result<Policy> {
     call.caller.refuse_if_bound()?;
     let mut tx = call.write().await?;
-    let (before, is_repeat) = call.target(&mut tx, id).await?;
+    let (before, is_repeat) = call.load_for_change(&mut tx, id).await?;
     if is_repeat {
         return Ok(before);
     }
@@ -94,7 +94,7 @@ pub async fn update(call: &Call, id: &PolicyId, fields: Fields) -> Result<Policy
 pub async fn delete(call: &Call, id: &PolicyId) -> Result<()> {
     call.caller.refuse_if_bound()?;
     let mut tx = call.write().await?;
-    let Some(found) = call.fresh_target(&mut tx, id).await? else {
+    let Some(found) = call.load_for_change_unless_repeated(&mut tx, id).await? else {
         return Ok(());
     };
     policy::delete(&mut tx, &call.caller.account_id, id).await?;

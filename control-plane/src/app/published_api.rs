@@ -199,7 +199,7 @@ pub async fn update(
         .check("requestSchema")
         .await?;
     let mut change = call.change().await?;
-    let (mut api, is_repeat) = call.target(&mut change, id).await?;
+    let (mut api, is_repeat) = call.load_for_change(&mut change, id).await?;
     if is_repeat {
         let seen = seen(&call.app, &mut change, api).await?;
         return change.commit(seen).await;
@@ -218,7 +218,10 @@ pub async fn update(
 /// Takes an API out of service, with its keys.
 pub async fn delete(call: &Call, id: &PublishedApiId) -> Result<ChangeResult<()>> {
     let mut change = call.change().await?;
-    let Some(api) = call.fresh_target(&mut change, id).await? else {
+    let Some(api) = call
+        .load_for_change_unless_repeated(&mut change, id)
+        .await?
+    else {
         return change.commit(()).await;
     };
     let found = seen(&call.app, &mut change, api).await?;

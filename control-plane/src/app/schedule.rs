@@ -90,7 +90,7 @@ pub async fn get(call: &Call, id: &ScheduleId) -> Result<Details> {
 /// Changes what the update names; then it is due at the next time after now.
 pub async fn update(call: &Call, id: &ScheduleId, update: Update) -> Result<Details> {
     let mut tx = call.write().await?;
-    let (mut schedule, is_repeat) = call.target(&mut tx, id).await?;
+    let (mut schedule, is_repeat) = call.load_for_change(&mut tx, id).await?;
     if is_repeat {
         return details(&call.app, schedule).await;
     }
@@ -145,12 +145,12 @@ pub async fn trigger(call: &Call, id: &ScheduleId) -> Result<MessageId> {
         &run,
         plan,
         at,
-        call.caller.call.as_deref().map(key::management),
+        call.caller.idempotency_id.as_deref().map(key::management),
         call.trace_context.clone(),
     );
     let message = prepare(&call.app, start).await?;
     let after = json!({ "messageId": message.id });
-    audit::begun(call, schedule.subject(), Some(after)).await?;
+    audit::record_before_work(call, schedule.entity(), Some(after)).await?;
     let started = append(&call.app, message).await?;
     if let Err(error) = noted(&call.app, &schedule.id, at, &started.message_id).await {
         // The message is under way: to say that nothing happened would be wrong.

@@ -13,7 +13,7 @@ use kanat_model::{Code, Error, Result, Timestamp};
 use kanat_store::{control_plane, sealed};
 use tokio::sync::{Mutex, oneshot};
 
-use crate::app::audit::{self, Subject};
+use crate::app::audit::{self, Entity};
 use crate::app::{App, Call};
 use crate::master_key;
 pub use active_calls::ActiveCalls;
@@ -108,7 +108,7 @@ async fn rotate_once(call: &Call) -> Result<Rotation> {
     };
     let new_key = begin(call).await?;
     if !new_key {
-        audit::begun(call, subject(call), None).await?;
+        audit::record_before_work(call, entity(call), None).await?;
     }
     refuse_other_keys(&call.app).await?;
     let mut all = reseal::Count::default();
@@ -130,10 +130,10 @@ async fn rotate_once(call: &Call) -> Result<Rotation> {
 }
 
 /// Returns what the audit log tells a rotation to be about.
-fn subject(call: &Call) -> Subject {
-    Subject {
+fn entity(call: &Call) -> Entity {
+    Entity {
         id: Some(call.caller.account_id.to_string()),
-        ..Subject::default()
+        ..Entity::default()
     }
 }
 
@@ -163,7 +163,7 @@ async fn begin(call: &Call) -> Result<bool> {
         Error::unavailable("the new master key cannot be written")
     })?;
     kanat_failpoint::hit("secrets.new_key");
-    audit::done(call, &mut tx, subject(call), None, None).await?;
+    audit::record(call, &mut tx, entity(call), None, None).await?;
     tx.commit().await?;
     tracing::info!("a new master key seals from now on");
     Ok(true)

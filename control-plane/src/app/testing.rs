@@ -73,7 +73,7 @@ pub async fn caller(app: &App, role: Role) -> Caller {
         email: None,
         bound_to: None,
         expires_at: None,
-        call: None,
+        idempotency_id: None,
     }
 }
 
@@ -85,7 +85,7 @@ pub async fn call(app: &App, role: Role) -> Call {
         caller: caller(app, role).await,
         if_match: IfMatch::default(),
         trace_context: None,
-        origin: Default::default(),
+        audit_context: Default::default(),
     }
 }
 

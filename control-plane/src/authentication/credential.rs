@@ -12,7 +12,7 @@ use kanat_net::Peer;
 use kanat_store::{Tx, account, api_key, member};
 
 use super::{Authentication, unauthenticated};
-use crate::app::member::of_identity;
+use crate::app::member::provision_member;
 use crate::app::{App, Caller, Credential};
 use crate::identity::Identity;
 
@@ -26,8 +26,8 @@ pub enum Presented<'h> {
     Token(&'h str),
 }
 
-/// Caller whose credential holds, in no environment yet.
-pub struct Known {
+/// Caller whose credential is valid, in no environment yet.
+pub struct AuthenticatedCaller {
     pub caller: Caller,
     last_used_at: Option<Timestamp>,
     /// Transaction for what else the call needs to be judged.
@@ -69,11 +69,15 @@ fn no_key() -> Error {
 
 impl Authentication {
     /// Returns the caller of an API key.
-    pub(super) async fn by_key(&self, text: &str, peer: Option<&Peer>) -> Result<Known> {
+    pub(super) async fn by_key(
+        &self,
+        text: &str,
+        peer: Option<&Peer>,
+    ) -> Result<AuthenticatedCaller> {
         let sha256 = key::sha256(text);
         let address = peer.map(Peer::network);
-        let judgement = address.and_then(|address| self.wrong_keys.begin(address));
-        if let (Some(address), None) = (address, &judgement)
+        let check = address.and_then(|address| self.wrong_keys.begin(address));
+        if let (Some(address), None) = (address, &check)
             && !self.wrong_keys.is_known(&self.app.store, &sha256).await?
         {
             self.wrong_keys.refused(address);
@@ -87,38 +91,42 @@ impl Authentication {
         let now = Timestamp::now();
         // A key that has expired is answered like one that never was.
         let Some(key) = found.filter(|key| key.expires_at.is_none_or(|at| now < at)) else {
-            if let Some(judgement) = judgement {
-                judgement.wrong();
+            if let Some(check) = check {
+                check.wrong();
             }
             return Err(unauthenticated(
                 "the API key is not known, has expired or was revoked",
             ));
         };
-        if let Some(judgement) = judgement {
-            judgement.right();
+        if let Some(check) = check {
+            check.right();
         }
-        Ok(Known {
+        Ok(AuthenticatedCaller {
             tx,
             last_used_at: key.last_used_at,
             caller: Caller {
                 account_id: key.account_id,
                 environment_id: key.environment_id.clone().unwrap_or_else(|| "".into()),
-                // A role that a newer build knows grants nothing that this one could judge.
+                // An unknown role, of a newer build, counts as viewer.
                 role: Role::parse(&key.role).unwrap_or(Role::Viewer),
                 credential: Credential::Key(key.id),
                 name: key.name,
                 email: None,
                 bound_to: key.environment_id,
                 expires_at: key.expires_at,
-                call: None,
+                idempotency_id: None,
             },
         })
     }
 
     /// Returns the person of a token, member or not.
-    pub(super) async fn person(&self, token: &str, known: &mut Option<Caller>) -> Result<Known> {
+    pub(super) async fn person(
+        &self,
+        token: &str,
+        known: &mut Option<Caller>,
+    ) -> Result<AuthenticatedCaller> {
         let (_, caller) = self.identified(token, known).await?;
-        Ok(Known {
+        Ok(AuthenticatedCaller {
             caller: caller.clone(),
             last_used_at: None,
             tx: self.app.store.read().await?,
@@ -127,14 +135,18 @@ impl Authentication {
 
     /// Returns the member whose token it is. A person whose token is right is `known` although the
     /// call is refused.
-    pub(super) async fn member(&self, token: &str, known: &mut Option<Caller>) -> Result<Known> {
+    pub(super) async fn member(
+        &self,
+        token: &str,
+        known: &mut Option<Caller>,
+    ) -> Result<AuthenticatedCaller> {
         let (person, caller) = self.identified(token, known).await?;
-        let member = of_identity(&self.app, &caller.account_id, &person).await?;
+        let member = provision_member(&self.app, &caller.account_id, &person).await?;
         caller.role = Role::parse(&member.role).unwrap_or(Role::Viewer);
         member.title().clone_into(&mut caller.name);
         caller.email = member.email;
         caller.credential = Credential::Member(member.id);
-        Ok(Known {
+        Ok(AuthenticatedCaller {
             caller: caller.clone(),
             last_used_at: member.last_seen_at,
             tx: self.app.store.read().await?,
@@ -161,7 +173,7 @@ impl Authentication {
             bound_to: None,
             expires_at: Some(person.expires_at),
             credential: Credential::Person(Arc::clone(&person)),
-            call: None,
+            idempotency_id: None,
         });
         Ok((person, caller))
     }
@@ -177,7 +189,7 @@ impl Authentication {
     }
 }
 
-impl Known {
+impl AuthenticatedCaller {
     /// Notes that the credential was used. Not being able to write it down is no reason to refuse
     /// the call.
     pub async fn note_use(self, app: &App) {

@@ -32,9 +32,9 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Time for which a credential that was read serves all of its streams.
 const CACHE_TIME: Duration = Duration::from_millis(250);
 
-/// Credentials that have streams, as they were last read.
+/// Cache of the credentials that have streams, as they were last read.
 #[derive(Clone, Default)]
-pub struct Credentials(Arc<Mutex<HashMap<Credential, Reading>>>);
+pub struct CredentialCache(Arc<Mutex<HashMap<Credential, Reading>>>);
 
 struct Reading {
     at: Instant,
@@ -50,20 +50,20 @@ struct Rights {
     environment_id: Option<EnvironmentId>,
 }
 
-impl Credentials {
-    /// The answer as long as the caller's credential lasts, where there is one; it has its place
-    /// until it ends.
-    pub fn bound(
+impl CredentialCache {
+    /// Ends the response when the caller's credential ends, and holds `place` until then. Without a
+    /// caller only the place is held.
+    pub fn end_with_credential(
         &self,
         app: &Arc<App>,
         caller: Option<Caller>,
         place: Option<Place>,
         response: Response<Body>,
     ) -> Response<Body> {
-        let credentials = self.clone();
+        let cache = self.clone();
         let app = Arc::clone(app);
         let end = match caller {
-            Some(caller) => async move { status::of(credentials.end(&app, &caller).await) }.boxed(),
+            Some(caller) => async move { status::of(cache.end(&app, &caller).await) }.boxed(),
             None => futures::future::pending().boxed(),
         };
         response.map(|body| {
@@ -249,7 +249,7 @@ mod tests {
             email: None,
             bound_to: None,
             expires_at,
-            call: None,
+            idempotency_id: None,
         };
         let rights = |role: Role, environment_id| {
             Some(Rights {

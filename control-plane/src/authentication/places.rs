@@ -92,7 +92,8 @@ impl Holder {
     fn name(&self) -> &'static str {
         match self {
             Self::Caller(Credential::Key(_)) => "this key",
-            Self::Caller(_) => "this member",
+            Self::Caller(Credential::Member(_)) => "this member",
+            Self::Caller(Credential::Person(_)) => "this person",
             Self::Stranger(_) => "this address",
         }
     }

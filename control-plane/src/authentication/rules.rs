@@ -1,4 +1,5 @@
-//! Which method needs which permission, and how its calls come and go, told from its options.
+//! The permission that each method needs, and whether its request and answer are streams, read from
+//! the descriptor set.
 
 use std::collections::{HashMap, HashSet};
 
@@ -39,8 +40,8 @@ pub struct Rules {
     needs: HashMap<String, Need>,
     /// Methods that work with messages, and change no configuration.
     running: HashSet<String>,
-    streams: HashSet<String>,
-    lasting: HashSet<String>,
+    client_streaming: HashSet<String>,
+    server_streaming: HashSet<String>,
     /// Answers with a value that shows in the first of them alone, by method.
     showing: HashMap<String, MessageDescriptor>,
 }
@@ -88,8 +89,8 @@ impl Rules {
             let options = method.options();
             options.get_extension(&runs).as_bool() == Some(true)
         });
-        let streams = methods.iter().filter(|method| method.is_client_streaming());
-        let lasting = methods.iter().filter(|method| method.is_server_streaming());
+        let client_streaming = methods.iter().filter(|method| method.is_client_streaming());
+        let server_streaming = methods.iter().filter(|method| method.is_server_streaming());
         let showing = methods
             .iter()
             .filter(|method| shown_once(&method.output()).next().is_some());
@@ -99,20 +100,20 @@ impl Rules {
                 .collect(),
             needs,
             running: running.map(path).collect(),
-            streams: streams.map(path).collect(),
-            lasting: lasting.map(path).collect(),
+            client_streaming: client_streaming.map(path).collect(),
+            server_streaming: server_streaming.map(path).collect(),
         })
     }
 
     /// Returns whether the request of the method at `path` is a stream of messages, which is read
     /// while the method runs.
-    pub fn streams(&self, path: &str) -> bool {
-        self.streams.contains(path) || REFLECTION.contains(&split(path).0)
+    pub fn is_client_streaming(&self, path: &str) -> bool {
+        self.client_streaming.contains(path) || REFLECTION.contains(&split(path).0)
     }
 
     /// Returns an answer of the method at `path`, one gRPC frame, as it is kept and given again:
     /// without what shows in the first answer alone. `None` where it cannot be read.
-    pub fn kept(&self, path: &str, answer: &Bytes) -> Option<Bytes> {
+    pub fn without_shown_once(&self, path: &str, answer: &Bytes) -> Option<Bytes> {
         const HEADER_BYTES: usize = 5;
         let Some(output) = self.showing.get(path) else {
             return Some(answer.clone());
@@ -135,8 +136,8 @@ impl Rules {
 
     /// Returns whether the answer of the method at `path` is a stream of messages, which lasts as
     /// long as its caller likes.
-    pub fn lasts(&self, path: &str) -> bool {
-        path == WATCH || self.lasting.contains(path) || REFLECTION.contains(&split(path).0)
+    pub fn is_server_streaming(&self, path: &str) -> bool {
+        path == WATCH || self.server_streaming.contains(path) || REFLECTION.contains(&split(path).0)
     }
 
     /// Returns the name of the method at `path` for metrics; one that does not exist has no name of
@@ -151,7 +152,7 @@ impl Rules {
 
     /// Returns how many bytes a request of the method at `path`, such as
     /// `/kanat.v1.FlowService/GetFlow`, may have where it needs no credential.
-    pub fn public(&self, path: &str) -> Option<usize> {
+    pub fn public_request_limit(&self, path: &str) -> Option<usize> {
         if split(path).0 == HEALTH {
             return Some(HEALTH_BYTES);
         }
@@ -163,8 +164,8 @@ impl Rules {
         self.needs.get(path) == Some(&Need::Identity)
     }
 
-    /// Returns the permission that a caller of the method at `path` needs. A method that does not
-    /// exist is not for everybody to look for.
+    /// Returns the permission that a caller of the method at `path` needs. An unknown method
+    /// needs [`Permission::Write`], so that viewers cannot probe for methods.
     pub fn permission(&self, path: &str) -> Permission {
         match self.needs.get(path) {
             Some(Need::Role(permission)) => *permission,
@@ -259,7 +260,7 @@ mod tests {
             ("", Permission::Write),
         ] {
             assert_eq!(rules.permission(path), permission, "{path}");
-            assert_eq!(rules.public(path), None, "{path}");
+            assert_eq!(rules.public_request_limit(path), None, "{path}");
         }
     }
 
@@ -296,16 +297,16 @@ mod tests {
         let rules = Rules::default();
         for method in ["Check", "Watch"] {
             let path = format!("/grpc.health.v1.Health/{method}");
-            assert_eq!(rules.public(&path), Some(1024));
+            assert_eq!(rules.public_request_limit(&path), Some(1024));
             assert_eq!(rules.permission(&path), Permission::Read);
-            assert_eq!(rules.lasts(&path), method == "Watch");
-            assert!(!rules.streams(&path));
+            assert_eq!(rules.is_server_streaming(&path), method == "Watch");
+            assert!(!rules.is_client_streaming(&path));
         }
         for version in ["v1", "v1alpha"] {
             let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
-            assert_eq!(rules.public(&path), None);
+            assert_eq!(rules.public_request_limit(&path), None);
             assert_eq!(rules.permission(&path), Permission::Read);
-            assert!(rules.lasts(&path) && rules.streams(&path));
+            assert!(rules.is_server_streaming(&path) && rules.is_client_streaming(&path));
         }
     }
 }

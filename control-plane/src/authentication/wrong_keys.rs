@@ -1,6 +1,6 @@
-//! A bound on the wrong keys of an address. Beyond it keys are judged together, by all that exist,
-//! a few times a second: a right key is let through, and a flood of wrong ones costs the store next
-//! to nothing.
+//! A bound on the wrong keys of an address. Beyond it a key is only looked up in a set of all key
+//! hashes, which is read at most four times a second: a right key is let through, and a flood of
+//! wrong ones costs the store next to nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -15,11 +15,11 @@ use tokio::time::Instant;
 
 /// Wrong keys of one address that are judged one by one within 3 s.
 const MAX_JUDGED: u32 = 2_000;
-/// Wrong keys are counted in stretches of this length.
-const STRETCH: Duration = Duration::from_millis(500);
-/// Stretches that touch any 3 s.
-const STRETCHES: usize = 7;
-/// Addresses that are counted at once. Keys of others are judged together.
+/// Wrong keys are counted in slots of this length.
+const SLOT: Duration = Duration::from_millis(500);
+/// Slots that touch any 3 s.
+const SLOTS: usize = 7;
+/// Addresses that are counted at once. Keys of others are only looked up in the set of all.
 const MAX_ADDRESSES: usize = 10_000;
 /// Time for which the hashes of all keys are kept.
 const RELOAD_INTERVAL: Duration = Duration::from_millis(250);
@@ -38,18 +38,18 @@ struct State {
 
 #[derive(Default)]
 struct Counters {
-    addresses: HashMap<IpAddr, Recent>,
+    addresses: HashMap<IpAddr, SlidingWindow>,
     warned_at: Option<Instant>,
-    /// The stretch in which those that count no more were last forgotten.
+    /// The slot in which those that count no more were last forgotten.
     swept_in: Option<u64>,
 }
 
-/// Wrong keys of one address by the stretches in which they came.
+/// Wrong keys of one address by the slots in which they came.
 #[derive(Default)]
-struct Recent {
-    /// The newest stretch.
-    stretch: u64,
-    counts: [u32; STRETCHES],
+struct SlidingWindow {
+    /// The newest slot.
+    slot: u64,
+    counts: [u32; SLOTS],
 }
 
 /// Hashes of all keys that were not revoked when they were read.
@@ -60,10 +60,10 @@ struct KnownKeys {
 }
 
 /// A key that is being judged. It counts as wrong until it is known to be right.
-pub struct Judgement {
+pub struct PendingCheck {
     keys: WrongKeys,
     address: IpAddr,
-    stretch: u64,
+    slot: u64,
 }
 
 impl Default for WrongKeys {
@@ -78,28 +78,28 @@ impl Default for WrongKeys {
 
 impl WrongKeys {
     /// Begins to judge a key of `address`; none when too many of its keys were wrong.
-    pub fn begin(&self, address: IpAddr) -> Option<Judgement> {
-        let stretch = self.stretch();
+    pub fn begin(&self, address: IpAddr) -> Option<PendingCheck> {
+        let slot = self.slot();
         let mut counted = self.0.counted.lock();
         if !counted.addresses.contains_key(&address) && counted.addresses.len() >= MAX_ADDRESSES {
-            // Once a stretch: it looks at all of them.
-            if counted.swept_in != Some(stretch) {
-                counted.swept_in = Some(stretch);
-                counted.addresses.retain(|_, recent| recent.at(stretch) > 0);
+            // Once a slot: it looks at all of them.
+            if counted.swept_in != Some(slot) {
+                counted.swept_in = Some(slot);
+                counted.addresses.retain(|_, window| window.at(slot) > 0);
             }
             if counted.addresses.len() >= MAX_ADDRESSES {
                 return None;
             }
         }
-        let recent = counted.addresses.entry(address).or_default();
-        if recent.at(stretch) >= MAX_JUDGED {
+        let window = counted.addresses.entry(address).or_default();
+        if window.at(slot) >= MAX_JUDGED {
             return None;
         }
-        recent.counts[STRETCHES - 1] += 1;
-        Some(Judgement {
+        window.counts[SLOTS - 1] += 1;
+        Some(PendingCheck {
             keys: self.clone(),
             address,
-            stretch,
+            slot,
         })
     }
 
@@ -142,36 +142,35 @@ impl WrongKeys {
         );
     }
 
-    fn stretch(&self) -> u64 {
-        u64::try_from(self.0.since.elapsed().as_millis() / STRETCH.as_millis()).unwrap_or(u64::MAX)
+    fn slot(&self) -> u64 {
+        u64::try_from(self.0.since.elapsed().as_millis() / SLOT.as_millis()).unwrap_or(u64::MAX)
     }
 }
 
-impl Recent {
-    /// Moves on to a stretch. Returns the wrong keys of all that are counted still.
-    fn at(&mut self, stretch: u64) -> u32 {
-        let passed = usize::try_from(stretch.saturating_sub(self.stretch))
-            .unwrap_or(STRETCHES)
-            .min(STRETCHES);
+impl SlidingWindow {
+    /// Moves on to a slot. Returns the wrong keys of all that are counted still.
+    fn at(&mut self, slot: u64) -> u32 {
+        let passed = usize::try_from(slot.saturating_sub(self.slot))
+            .unwrap_or(SLOTS)
+            .min(SLOTS);
         self.counts.rotate_left(passed);
-        self.counts[STRETCHES - passed..].fill(0);
-        self.stretch = self.stretch.max(stretch);
+        self.counts[SLOTS - passed..].fill(0);
+        self.slot = self.slot.max(slot);
         self.counts.iter().sum()
     }
 }
 
-impl Judgement {
+impl PendingCheck {
     /// Ends with a key that is right.
     pub fn right(self) {
         let mut counted = self.keys.0.counted.lock();
-        let Some(recent) = counted.addresses.get_mut(&self.address) else {
+        let Some(window) = counted.addresses.get_mut(&self.address) else {
             return;
         };
-        let behind =
-            usize::try_from(recent.stretch.saturating_sub(self.stretch)).unwrap_or(STRETCHES);
-        if let Some(count) = (STRETCHES - 1)
-            .checked_sub(behind)
-            .and_then(|at| recent.counts.get_mut(at))
+        let age = usize::try_from(window.slot.saturating_sub(self.slot)).unwrap_or(SLOTS);
+        if let Some(count) = (SLOTS - 1)
+            .checked_sub(age)
+            .and_then(|at| window.counts.get_mut(at))
         {
             *count = count.saturating_sub(1);
         }
@@ -216,9 +215,9 @@ mod tests {
     async fn a_right_key_does_not_count() {
         let keys = WrongKeys::default();
         for _ in 0..2 * MAX_JUDGED {
-            let judgement = keys.begin(ADDRESS).unwrap();
+            let check = keys.begin(ADDRESS).unwrap();
             tokio::time::advance(Duration::from_millis(1)).await;
-            judgement.right();
+            check.right();
         }
         assert_eq!(judged(&keys), MAX_JUDGED);
     }

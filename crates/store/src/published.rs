@@ -73,24 +73,24 @@ pub async fn put(
         hash,
         sealed,
     };
-    put_together(db, environment, &resource, &[]).await
+    put_all(db, environment, &resource, &[]).await
 }
 
 /// Adds or replaces resources, each once, and gives the environment's next generation, which brings
 /// all of them.
-pub async fn put_together(
+pub async fn put_all(
     db: &mut Db,
     environment: &EnvironmentId,
     first: &Resource,
     others: &[&Resource],
 ) -> Result<u64> {
     let others: Vec<_> = others.iter().map(|resource| Step::Put(resource)).collect();
-    together(db, environment, Step::Put(first), &others).await
+    apply_all(db, environment, Step::Put(first), &others).await
 }
 
 /// Removes a resource, and gives the environment's next generation.
 pub async fn remove(db: &mut Db, environment: &EnvironmentId, resource_id: &str) -> Result<u64> {
-    together(db, environment, Step::Remove(resource_id), &[]).await
+    apply_all(db, environment, Step::Remove(resource_id), &[]).await
 }
 
 /// Change of one resource.
@@ -103,7 +103,7 @@ pub enum Step<'a> {
 
 /// Takes several steps, each about another resource, and gives the environment's next generation,
 /// which brings all of them.
-pub async fn together(
+pub async fn apply_all(
     db: &mut Db,
     environment: &EnvironmentId,
     first: Step<'_>,

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::app::{App, kept_key};
 
 /// Links of one transaction, during which no other control plane chains.
-const TOGETHER: u32 = 200;
+const BATCH_SIZE: u32 = 200;
 
 /// Hash before the first link.
 const BEGINNING: [u8; 32] = [0; 32];
@@ -27,7 +27,7 @@ pub fn key_name(account: &AccountId) -> String {
 pub async fn chain_all(app: &App) -> Result<()> {
     let accounts = chain::waiting_accounts(&mut *app.store.read().await?).await?;
     for account in accounts {
-        while chain_some(app, &account).await? == TOGETHER as usize {}
+        while chain_some(app, &account).await? == BATCH_SIZE as usize {}
     }
     Ok(())
 }
@@ -41,7 +41,7 @@ async fn chain_some(app: &App, account: &AccountId) -> Result<usize> {
         tracing::error!(account.id = %account, "the head of the audit log was changed");
         return Err(Error::internal());
     }
-    let entries = chain::pending(&mut tx, account, TOGETHER).await?;
+    let entries = chain::pending(&mut tx, account, BATCH_SIZE).await?;
     for entry in &entries {
         head.sequence += 1;
         head.kept += 1;

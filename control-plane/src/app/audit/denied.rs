@@ -9,7 +9,7 @@ use kanat_model::id::AuditEntryId;
 use kanat_store::audit::{self, Entry};
 use parking_lot::Mutex;
 
-use super::{Origin, Status, Subject, of_caller};
+use super::{AuditContext, Entity, Status, of_caller};
 use crate::app::{App, Caller};
 
 /// Calls of a minute that are told one by one.
@@ -76,17 +76,17 @@ impl Denials {
 }
 
 /// Writes the entry of a denied call. That it cannot be written does not change the answer.
-pub async fn denied(app: &App, caller: &Caller, origin: &Origin, entity_id: Option<String>) {
+pub async fn denied(app: &App, caller: &Caller, context: &AuditContext, entity_id: Option<String>) {
     let is_of_environment =
-        origin.action.is_of_environment() && !caller.environment_id.as_str().is_empty();
-    let subject = Subject {
+        context.action.is_of_environment() && !caller.environment_id.as_str().is_empty();
+    let entity = Entity {
         id: entity_id,
         name: None,
         environment_id: is_of_environment.then(|| caller.environment_id.clone()),
     };
     let now = Timestamp::steady();
     let mut entries = app.denials.ended(now);
-    let entry = of_caller(caller, origin, subject, Status::Denied);
+    let entry = of_caller(caller, context, entity, Status::Denied);
     entries.extend(app.denials.count(entry, now));
     write(app, &entries).await;
 }
@@ -121,18 +121,21 @@ async fn write(app: &App, entries: &[Entry]) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use kanat_auth::Role;
 
     use super::*;
-    use crate::app::testing;
+    use crate::app::{Credential, testing};
+    use crate::identity::{ClaimedRole, Identity};
 
     #[tokio::test]
     async fn beyond_ten_in_a_minute_denied_calls_are_counted() {
         let folder = tempfile::tempdir().unwrap();
         let app = testing::in_folder(folder.path()).await;
         let caller = testing::caller(&app, Role::Viewer).await;
-        let origin = Origin::default();
-        let entry = || of_caller(&caller, &origin, Subject::default(), Status::Denied);
+        let context = AuditContext::default();
+        let entry = || of_caller(&caller, &context, Entity::default(), Status::Denied);
         let denials = Denials::default();
         let now = Timestamp::from_millis(0);
         let told = (0..25).filter_map(|_| denials.count(entry(), now));
@@ -142,5 +145,19 @@ mod tests {
         assert_eq!(ended.len(), 1);
         assert_eq!(ended[0].calls, 15);
         assert!(denials.count(entry(), now).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_person_who_is_no_member_has_no_role() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = testing::in_folder(folder.path()).await;
+        let issuer = "https://issuer.example";
+        let person = Identity::of(issuer, "eve", None, ClaimedRole::NotAsked);
+        let mut caller = testing::caller(&app, Role::Viewer).await;
+        caller.credential = Credential::Person(Arc::new(person));
+        let context = AuditContext::default();
+        let entry = of_caller(&caller, &context, Entity::default(), Status::Denied);
+        assert_eq!(entry.actor.role, "");
+        assert_eq!(entry.actor.id, "https://issuer.example eve");
     }
 }

@@ -19,15 +19,15 @@ use kanat_store::published_api::version::Version;
 use kanat_store::schedule::Schedule;
 use serde_json::{Value, json};
 
-use super::{Audited, Subject};
+use super::{Audited, Entity};
 use crate::app::App;
 
 /// Implements [`Audited`] for a row with an id and a name in an environment.
 macro_rules! audited {
     ($($row:ty, $name:ident, |$this:ident, $app:ident| $state:expr;)*) => {$(
         impl Audited for $row {
-            fn subject(&self) -> Subject {
-                Subject::of(&self.environment_id, &self.id).named(&self.$name)
+            fn entity(&self) -> Entity {
+                Entity::of(&self.environment_id, &self.id).named(&self.$name)
             }
 
             fn state(&self, $app: &App) -> Result<Value> {
@@ -83,8 +83,8 @@ audited! {
 }
 
 impl Audited for Environment {
-    fn subject(&self) -> Subject {
-        Subject::of(&self.id, &self.id).named(&self.name)
+    fn entity(&self) -> Entity {
+        Entity::of(&self.id, &self.id).named(&self.name)
     }
 
     fn state(&self, _: &App) -> Result<Value> {
@@ -98,8 +98,8 @@ impl Audited for Environment {
 }
 
 impl Audited for ApiKey {
-    fn subject(&self) -> Subject {
-        Subject {
+    fn entity(&self) -> Entity {
+        Entity {
             id: Some(self.id.to_string()),
             name: Some(self.name.clone()),
             environment_id: self.environment_id.clone(),
@@ -116,8 +116,8 @@ impl Audited for ApiKey {
 }
 
 impl Audited for Member {
-    fn subject(&self) -> Subject {
-        Subject {
+    fn entity(&self) -> Entity {
+        Entity {
             id: Some(self.id.to_string()),
             name: Some(self.title().to_owned()),
             environment_id: None,
@@ -137,8 +137,8 @@ impl Audited for Member {
 }
 
 impl Audited for Policy {
-    fn subject(&self) -> Subject {
-        Subject {
+    fn entity(&self) -> Entity {
+        Entity {
             id: Some(self.id.to_string()),
             name: Some(self.name.clone()),
             environment_id: None,
@@ -162,8 +162,8 @@ pub struct KeyOfApi<'a> {
 }
 
 impl Audited for KeyOfApi<'_> {
-    fn subject(&self) -> Subject {
-        Subject::of(&self.api.environment_id, &self.key.id).named(&self.key.consumer)
+    fn entity(&self) -> Entity {
+        Entity::of(&self.api.environment_id, &self.key.id).named(&self.key.consumer)
     }
 
     fn state(&self, _: &App) -> Result<Value> {
@@ -186,9 +186,9 @@ pub struct VersionOfApi<'a> {
 }
 
 impl Audited for VersionOfApi<'_> {
-    fn subject(&self) -> Subject {
+    fn entity(&self) -> Entity {
         let name = version_label(self.version.number);
-        Subject::of(&self.api.environment_id, &self.api.id).named(name)
+        Entity::of(&self.api.environment_id, &self.api.id).named(name)
     }
 
     fn state(&self, _: &App) -> Result<Value> {
@@ -203,8 +203,8 @@ pub struct WholeApi<'a> {
 }
 
 impl Audited for WholeApi<'_> {
-    fn subject(&self) -> Subject {
-        self.api.subject()
+    fn entity(&self) -> Entity {
+        self.api.entity()
     }
 
     fn state(&self, app: &App) -> Result<Value> {

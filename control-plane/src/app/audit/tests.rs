@@ -13,7 +13,9 @@ use crate::app::testing;
 
 async fn write_some(call: &Call, count: usize) {
     for _ in 0..count {
-        begun(call, Subject::default(), None).await.unwrap();
+        record_before_work(call, Entity::default(), None)
+            .await
+            .unwrap();
     }
 }
 

@@ -9,7 +9,7 @@ use super::chain;
 use crate::app::{Call, kept_key};
 
 /// Links that are read together.
-const TOGETHER: u32 = 500;
+const BATCH_SIZE: u32 = 500;
 
 /// Result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -103,7 +103,7 @@ async fn walk(db: &mut Db, head: &Head, found: &mut Verification) -> Result<Opti
     let mut hash = head.anchor_hash;
     let mut fault = None;
     loop {
-        let some = links::linked(db, &head.account_id, sequence, TOGETHER).await?;
+        let some = links::linked(db, &head.account_id, sequence, BATCH_SIZE).await?;
         if some.is_empty() {
             break;
         }

@@ -26,7 +26,7 @@ use url::Url;
 
 use super::Config;
 use crate::app::audit::{self, Action, Audited};
-use crate::app::{App, Call, Caller, Change, ChangeResult};
+use crate::app::{App, Call, Caller, ChangeResult, PublishTransaction};
 pub use refresh::{Renewals, refresh_due};
 pub use tokens::{TokenStatus, held, refused, seal_context as tokens_context};
 
@@ -179,7 +179,7 @@ pub async fn complete(
             oauth2::TokenError::Refused(_) => Error::precondition(error.to_string()),
             oauth2::TokenError::Failed(_) => Error::unavailable(error.to_string()),
         })?;
-    let mut change = Change::begin(app, &start.environment_id).await?;
+    let mut change = PublishTransaction::begin(app, &start.environment_id).await?;
     // The instance may have been changed or deleted meanwhile.
     let instance = started_for(&mut change, &start).await?;
     let row = tokens::row(app, &instance, given, None);
@@ -193,12 +193,12 @@ pub async fn complete(
     .await?;
     super::republish(&mut change, &instance).await?;
     let held = tokens::held_of(&row);
-    let subject = instance.subject();
+    let entity = instance.entity();
     match call {
-        Some(call) => audit::done(call, &mut change, subject, None, None).await?,
+        Some(call) => audit::record(call, &mut change, entity, None, None).await?,
         None => {
             let action = Action::new("connector", "callback");
-            audit::by_system(&mut change, &instance.account_id, action, subject, None).await?;
+            audit::by_system(&mut change, &instance.account_id, action, entity, None).await?;
         }
     }
     change.commit((instance, held)).await

@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::names::EnvironmentNames;
 use super::{definition, fields, identity, refuse_callers, uses, version, webhook};
 use crate::app::audit::{self, Audited};
-use crate::app::{App, Call, Caller, Change, ChangeResult, change, name};
+use crate::app::{App, Call, Caller, ChangeResult, PublishTransaction, change, name};
 use crate::push::Rollout;
 pub use together::Deploys;
 use together::{DeployOutcome, PreparedDeploy};
@@ -103,7 +103,7 @@ pub async fn resume(call: &Call, id: &FlowId) -> Result<ChangeResult<Flow>> {
 
 /// Publishes what changed around the deployed plan of `flow`: its name, its tokens, whether it is
 /// paused.
-pub async fn publish_again(change: &mut Change<'_>, flow: &Flow) -> Result<()> {
+pub async fn publish_again(change: &mut PublishTransaction<'_>, flow: &Flow) -> Result<()> {
     let found = deployed_plan(change.app, change, &flow.environment_id, &flow.id).await?;
     let Some(mut plan) = found else { return Ok(()) };
     plan.flow_name = flow.name.clone();
@@ -127,7 +127,7 @@ async fn set_status(
     next: fn(Status) -> Result<Status>,
 ) -> Result<ChangeResult<Flow>> {
     let mut change = call.change().await?;
-    let (mut flow, is_repeat) = call.target(&mut change, id).await?;
+    let (mut flow, is_repeat) = call.load_for_change(&mut change, id).await?;
     if is_repeat {
         return change.commit(flow).await;
     }
@@ -169,27 +169,20 @@ async fn put_into_service(
             return unchanged(call, id, asked.status()).await;
         }
         let definition = asked.definition(&call.app, &flow)?;
-        let ready = ready(call, flow, before, definition, asked.status(), tx).await?;
+        let prepared = prepare(call, flow, before, definition, asked.status(), tx).await?;
         let held_messages = if was_paused {
-            Some(held(call, id).await?)
+            Some(count_waiting(call, id).await?)
         } else {
             None
         };
         if let DeployOutcome::Committed(flow, version) = call
             .app
             .deploys
-            .submit(&call.app, &call.caller.environment_id, ready)
+            .submit(&call.app, &call.caller.environment_id, prepared)
             .await?
         {
-            let applied = match version {
-                Some(version) => {
-                    call.app
-                        .hub
-                        .wait_until_applied(&call.caller.environment_id, &version)
-                        .await
-                }
-                None => Rollout::Everywhere,
-            };
+            let environment = &call.caller.environment_id;
+            let applied = change::wait_for_nodes(&call.app, environment, version.as_ref()).await;
             return Ok(ChangeResult {
                 value: Deployment {
                     flow: *flow,
@@ -259,9 +252,9 @@ impl DeployRequest {
     }
 }
 
-/// All that a deploy comes to, found while others may change what it is made from: nobody waits for
-/// it.
-async fn ready(
+/// Prepares a deploy without the lock of the environment. Others may change its inputs meanwhile;
+/// then it is stale.
+async fn prepare(
     call: &Call,
     mut flow: Flow,
     before: Value,
@@ -282,7 +275,7 @@ async fn ready(
     flow.status = status(flow.status);
     flow.version += 1;
     flow.draft = false;
-    // It is told of this version, and of none after it.
+    // The summary belongs to this version only.
     let summary = std::mem::take(&mut flow.change_summary);
     flow.trigger_kind = definition.source.trigger.as_str().to_owned();
     flow.updated_at = now;
@@ -306,7 +299,7 @@ async fn ready(
         ),
         entry: audit::entry(
             call,
-            flow.subject(),
+            flow.entity(),
             Some(before),
             Some(flow.state(&call.app)?),
         ),
@@ -380,7 +373,7 @@ async fn unchanged(
     id: &FlowId,
     next: fn(Status) -> Status,
 ) -> Result<ChangeResult<Deployment>> {
-    let waiting = held(call, id).await?;
+    let waiting = count_waiting(call, id).await?;
     let mut change = call.change().await?;
     let mut flow = call.existing(&mut change, id).await?;
     call.if_match.check(flow.revision)?;
@@ -406,7 +399,7 @@ async fn unchanged(
 
 /// Returns the number of messages of a flow that wait, which are those that it holds while it is
 /// paused.
-async fn held(call: &Call, id: &FlowId) -> Result<u64> {
+async fn count_waiting(call: &Call, id: &FlowId) -> Result<u64> {
     let filter = Filter {
         statuses: message::Status::WAITING.to_vec(),
         ..Filter::flow(call.caller.tenant(), id.clone())

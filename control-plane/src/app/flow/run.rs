@@ -43,7 +43,7 @@ pub async fn run(
     }
     let payload = payload.unwrap_or_else(|| NULL.to_owned());
     let at = Timestamp::now();
-    let dedupe = call.caller.call.as_deref().map(key::management);
+    let dedupe = call.caller.idempotency_id.as_deref().map(key::management);
     let start = Start {
         plan,
         payload,
@@ -55,6 +55,6 @@ pub async fn run(
     };
     let message = prepare(&call.app, start).await?;
     let after = json!({ "messageId": message.id });
-    audit::begun(call, flow.subject(), Some(after)).await?;
+    audit::record_before_work(call, flow.entity(), Some(after)).await?;
     append(&call.app, message).await
 }

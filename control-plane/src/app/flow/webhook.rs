@@ -35,7 +35,7 @@ pub fn url(call: &Call, flow: &Flow) -> Result<Option<String>> {
 pub async fn rotate(call: &Call, id: &FlowId, grace: Option<&str>) -> Result<ChangeResult<Flow>> {
     let grace = grace::parse(grace)?;
     let mut change = call.change().await?;
-    let (mut flow, is_repeat) = call.target(&mut change, id).await?;
+    let (mut flow, is_repeat) = call.load_for_change(&mut change, id).await?;
     if is_repeat {
         return change.commit(flow).await;
     }

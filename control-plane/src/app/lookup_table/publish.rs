@@ -12,12 +12,12 @@ use kanat_proto::plan::v1::{self as plan, lookup_table::Entry};
 use kanat_store::lookup_table::{self, LookupTable, entry};
 
 use super::entries;
-use crate::app::Change;
+use crate::app::PublishTransaction;
 
 /// Publishes a table whose entries were edited, and returns it as it is now. Of the other entries,
 /// only those of the same parts are read again.
 pub async fn modified(
-    change: &mut Change<'_>,
+    change: &mut PublishTransaction<'_>,
     table: &LookupTable,
     edits: Vec<Edit>,
 ) -> Result<LookupTable> {
@@ -36,7 +36,7 @@ pub async fn modified(
 }
 
 /// Publishes all parts of a table, and returns its size.
-pub async fn whole(change: &mut Change<'_>, table: &LookupTable) -> Result<Size> {
+pub async fn whole(change: &mut PublishTransaction<'_>, table: &LookupTable) -> Result<Size> {
     let entries: Vec<_> = entry::all(change, &table.id)
         .await?
         .into_iter()
@@ -53,26 +53,26 @@ pub async fn whole(change: &mut Change<'_>, table: &LookupTable) -> Result<Size>
     let mut bodies = vec![head_body(&head)];
     let table = plan::LookupTable { entries, ..head };
     bodies.extend(parts::split(table, parts).iter().map(part_body));
-    change.together(&bodies, &removals).await?;
+    change.put_and_remove(&bodies, &removals).await?;
     Ok(size)
 }
 
 /// Takes a table out of service.
-pub async fn remove(change: &mut Change<'_>, id: &LookupTableId) -> Result<()> {
+pub async fn remove(change: &mut PublishTransaction<'_>, id: &LookupTableId) -> Result<()> {
     let parts = published_head(change, id).await?;
     let parts = parts.map_or(0, |head| head.parts);
     let own = Kind::LookupTable.resource_id(id);
     let removals: Vec<_> = std::iter::once(own)
         .chain(parts::resource_ids(id.as_str(), parts))
         .collect();
-    change.together(&[], &removals).await
+    change.put_and_remove(&[], &removals).await
 }
 
 /// Publishes the parts that have edited entries, and returns the size of the table. Returns `None`
 /// when the whole table is to be published: a former build published it without parts, it has
 /// outgrown its parts, or most of them have edited entries.
 async fn edited_parts(
-    change: &mut Change<'_>,
+    change: &mut PublishTransaction<'_>,
     table: &LookupTable,
     edits: Vec<Edit>,
 ) -> Result<Option<Size>> {
@@ -117,12 +117,12 @@ async fn edited_parts(
         return Ok(None);
     }
     bodies.push(head_body(&head(table, parts, size)));
-    change.together(&bodies, &[]).await?;
+    change.put_and_remove(&bodies, &[]).await?;
     Ok(Some(size))
 }
 
 async fn published_head(
-    change: &mut Change<'_>,
+    change: &mut PublishTransaction<'_>,
     id: &LookupTableId,
 ) -> Result<Option<plan::LookupTable>> {
     change.published(Kind::LookupTable, id).await

@@ -50,7 +50,10 @@ async fn an_invitation_is_accepted_once_by_the_person_of_its_address() {
     let used = accepted(&app, ada(), &token).await.unwrap_err();
     assert_eq!(used.code, Code::InvalidArgument);
     let account = &owner.caller.account_id;
-    assert_eq!(of_identity(&app, account, &ada()).await.unwrap(), joined);
+    assert_eq!(
+        provision_member(&app, account, &ada()).await.unwrap(),
+        joined
+    );
 }
 
 #[tokio::test]
@@ -77,10 +80,10 @@ async fn the_first_token_of_an_invited_address_makes_a_member_who_may_still_use_
     let account = &owner.caller.account_id;
     let (member, token) = invited(&owner, "ada@example.com", "viewer").await;
     let ada = person("ada", Some("ada@example.com"), ClaimedRole::NotAsked);
-    let joined = of_identity(&app, account, &ada).await.unwrap();
+    let joined = provision_member(&app, account, &ada).await.unwrap();
     assert_eq!(joined.id, member.id);
     let other = person("other", Some("ada@example.com"), ClaimedRole::NotAsked);
-    let refused = of_identity(&app, account, &other).await.unwrap_err();
+    let refused = provision_member(&app, account, &other).await.unwrap_err();
     assert_eq!(refused.code, Code::PermissionDenied);
     let refused = accepted(&app, other, &token).await.unwrap_err();
     assert_eq!(refused.code, Code::PermissionDenied);
@@ -94,14 +97,14 @@ async fn roles_of_an_issuer_hold_from_the_next_call_on() {
     let account = testing::caller(&app, Role::Owner).await.account_id;
     let as_role = |role| person("ada", Some("ada@example.com"), role);
     let editor = as_role(ClaimedRole::Given(Role::Editor));
-    let made = of_identity(&app, &account, &editor).await.unwrap();
+    let made = provision_member(&app, &account, &editor).await.unwrap();
     assert_eq!(made.role, "editor");
     assert_eq!(made.status(), Status::Active);
     let viewer = as_role(ClaimedRole::Given(Role::Viewer));
-    let lowered = of_identity(&app, &account, &viewer).await.unwrap();
+    let lowered = provision_member(&app, &account, &viewer).await.unwrap();
     assert_eq!(lowered.id, made.id);
     assert_eq!(lowered.role, "viewer");
-    let refused = of_identity(&app, &account, &as_role(ClaimedRole::Missing)).await;
+    let refused = provision_member(&app, &account, &as_role(ClaimedRole::Missing)).await;
     assert_eq!(refused.unwrap_err().code, Code::PermissionDenied);
 }
 
@@ -130,10 +133,10 @@ async fn an_invitation_that_has_ended_keeps_nobody_out_to_whom_the_issuer_gives_
     member::update(&mut tx, &mut member).await.unwrap();
     tx.commit().await.unwrap();
     let uninvited = person("ada", Some("ada@example.com"), ClaimedRole::NotAsked);
-    assert!(of_identity(&app, account, &uninvited).await.is_err());
+    assert!(provision_member(&app, account, &uninvited).await.is_err());
     let editor = ClaimedRole::Given(Role::Editor);
     let ada = person("ada", Some("ada@example.com"), editor);
-    let joined = of_identity(&app, account, &ada).await.unwrap();
+    let joined = provision_member(&app, account, &ada).await.unwrap();
     assert_eq!(joined.id, member.id);
     assert_eq!(joined.role, "editor");
 }

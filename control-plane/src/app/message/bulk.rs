@@ -12,7 +12,7 @@ use kanat_model::{Code, Error, Result, Timestamp};
 use serde_json::json;
 
 use super::{Query, append, deployed, replayed, retry_version};
-use crate::app::audit::{self, Subject};
+use crate::app::audit::{self, Entity};
 use crate::app::flow::PlanKeys;
 use crate::app::{App, Call};
 
@@ -149,7 +149,7 @@ pub async fn replay_all(call: &Call, query: Query) -> Result<Vec<MessageId>> {
     });
     let replays = contents.buffered(AT_ONCE).map(|read| async move {
         let (content, message) = read?;
-        let name = call.caller.call.as_deref();
+        let name = call.caller.idempotency_id.as_deref();
         let dedupe = name.map(|call| key::management(&format!("{call}:{}", message.id)));
         let mut message = replayed(message, content, plan, keys);
         message.dedupe.extend(dedupe);
@@ -200,17 +200,17 @@ async fn begun_with(call: &Call, filter: &Filter, found: &[Message]) -> Result<(
         .map(|found| &found.id)
         .collect();
     let after = json!({"flowId": filter.flow_id, "messages": found.len(), "messageIds": ids});
-    let subject = Subject {
+    let entity = Entity {
         environment_id: Some(call.caller.environment_id.clone()),
-        ..Subject::default()
+        ..Entity::default()
     };
-    audit::begun(call, subject, Some(after)).await
+    audit::record_before_work(call, entity, Some(after)).await
 }
 
 /// Returns when a call with an idempotency key began first. What it makes is received then or
 /// later, by any clock, and what it finds before: its repeats do not find what it made.
 async fn begun(call: &Call) -> Result<Option<Timestamp>> {
-    if call.caller.call.is_none() {
+    if call.caller.idempotency_id.is_none() {
         return Ok(None);
     }
     let mut tx = call.write().await?;

@@ -15,13 +15,13 @@ use kanat_store::published_api::{PublishedApi, uses};
 
 use super::version::response_texts;
 use super::{ApiView, seen};
-use crate::app::Change;
+use crate::app::PublishTransaction;
 use crate::app::flow::EnvironmentNames;
 use crate::app::users::variable_id;
 use crate::carry::carry;
 
 /// Publishes an API as its rows now are, and gives it as callers see it.
-pub async fn api(change: &mut Change<'_>, api: PublishedApi) -> Result<ApiView> {
+pub async fn api(change: &mut PublishTransaction<'_>, api: PublishedApi) -> Result<ApiView> {
     let seen = seen(change.app, change, api).await?;
     let names = EnvironmentNames::load(change, &seen.api.environment_id).await?;
     let mut used = BTreeSet::new();

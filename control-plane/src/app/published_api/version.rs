@@ -15,7 +15,7 @@ use super::content::{CheckedContent, Content};
 use super::{ApiView, current, publish, seen};
 use crate::app::audit::{self, VersionOfApi};
 use crate::app::flow::{EnvironmentNames, deployed_plan, step_names};
-use crate::app::{App, Call, Change, ChangeResult};
+use crate::app::{App, Call, ChangeResult, PublishTransaction};
 
 /// A version that was asked for, and all that goes with it.
 #[derive(Debug, Clone)]
@@ -33,7 +33,10 @@ pub async fn create(
 ) -> Result<ChangeResult<SeenVersion>> {
     let content = content.check("schema").await?;
     let mut change = call.change().await?;
-    let Some(api) = call.fresh_target(&mut change, id).await? else {
+    let Some(api) = call
+        .load_for_change_unless_repeated(&mut change, id)
+        .await?
+    else {
         return made_before(call, change, id, label).await;
     };
     let wrong = || format!("{label:?} is no label of a version: v1 to v{MAX_VERSION}");
@@ -65,7 +68,10 @@ pub async fn deprecate(
     sunset_date: &str,
 ) -> Result<ChangeResult<SeenVersion>> {
     let mut change = call.change().await?;
-    let Some(api) = call.fresh_target(&mut change, id).await? else {
+    let Some(api) = call
+        .load_for_change_unless_repeated(&mut change, id)
+        .await?
+    else {
         return made_before(call, change, id, label).await;
     };
     let mut version = labelled(&mut change, &api, label).await?;
@@ -98,7 +104,10 @@ pub async fn retire(
     when: Retire,
 ) -> Result<ChangeResult<SeenVersion>> {
     let mut change = call.change().await?;
-    let Some(api) = call.fresh_target(&mut change, id).await? else {
+    let Some(api) = call
+        .load_for_change_unless_repeated(&mut change, id)
+        .await?
+    else {
         return made_before(call, change, id, label).await;
     };
     let mut version = labelled(&mut change, &api, label).await?;
@@ -260,7 +269,7 @@ async fn labelled(db: &mut Db, api: &PublishedApi, label: &str) -> Result<Versio
 /// Answers a call that has made its change of a version before.
 async fn made_before(
     call: &Call,
-    mut change: Change<'_>,
+    mut change: PublishTransaction<'_>,
     id: &PublishedApiId,
     label: &str,
 ) -> Result<ChangeResult<SeenVersion>> {
@@ -272,7 +281,7 @@ async fn made_before(
 
 async fn finish(
     call: &Call,
-    mut change: Change<'_>,
+    mut change: PublishTransaction<'_>,
     mut api: PublishedApi,
     before: Option<Version>,
     number: u32,

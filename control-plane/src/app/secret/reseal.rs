@@ -16,7 +16,7 @@ use crate::push::source;
 
 /// Values of one transaction. A value may have some megabytes, and others wait for their turn to
 /// write.
-const TOGETHER: u32 = 20;
+const BATCH_SIZE: u32 = 20;
 
 /// Counts of a pass.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub async fn all(app: &App) -> Result<Count> {
 /// Seals some values behind a row anew; gives the row of the last one.
 async fn some(app: &App, column: Column, after: &Row, count: &mut Count) -> Result<Option<Row>> {
     let mut tx = app.store.begin().await?;
-    let values = sealed::page(&mut tx, column, after, &app.sealer.header(), TOGETHER).await?;
+    let values = sealed::page(&mut tx, column, after, &app.sealer.header(), BATCH_SIZE).await?;
     for value in &values {
         match app
             .sealer

@@ -152,7 +152,7 @@ async fn a_replay_in_bulk_that_is_repeated_under_its_key_happens_once() {
     }
     let replay = async |call: &str| {
         let caller = Caller {
-            call: Some(call.to_owned()),
+            idempotency_id: Some(call.to_owned()),
             ..fixture.caller.clone()
         };
         let request = Fixture::request_of(caller, bulk());

@@ -32,12 +32,12 @@ pub struct Head {
     pub hash: [u8; 32],
     /// Number of links that are kept.
     pub kept: u64,
-    /// Authenticates the fields above.
+    /// Message authentication code (MAC) of the fields above.
     pub code: [u8; 32],
     /// Sequence of the last link that was dropped; 0 when none was.
     pub anchor: u64,
     pub anchor_hash: [u8; 32],
-    /// Authenticates the anchor.
+    /// Message authentication code (MAC) of the anchor.
     pub anchor_code: [u8; 32],
 }
 

@@ -126,7 +126,7 @@ async fn what_is_published_together_has_one_generation(test: TestStore) {
     let b = resource("flow/b", 3);
     let c = resource("flow/c", 4);
     assert_eq!(
-        published::put_together(&mut tx, env, &a, &[&b, &c])
+        published::put_all(&mut tx, env, &a, &[&b, &c])
             .await
             .unwrap(),
         2
@@ -153,7 +153,7 @@ async fn what_is_published_together_has_one_generation(test: TestStore) {
 
     let steps = [Step::Remove("flow/a"), Step::Put(&b)];
     assert_eq!(
-        published::together(&mut tx, env, Step::Remove("flow/c"), &steps)
+        published::apply_all(&mut tx, env, Step::Remove("flow/c"), &steps)
             .await
             .unwrap(),
         3

@@ -6,7 +6,7 @@ use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1::{Trigger as PlanTrigger, trigger};
 
 use super::*;
-use crate::app::{Change, testing};
+use crate::app::{PublishTransaction, testing};
 
 /// Records of the job; each of them is under way at once.
 const RECORDS: u32 = 60;
@@ -34,7 +34,9 @@ async fn begun_of(app: &App, records: Vec<String>) -> Vec<Message> {
         }),
         ..FlowPlan::default()
     };
-    let mut change = Change::begin(app, &flow.environment_id).await.unwrap();
+    let mut change = PublishTransaction::begin(app, &flow.environment_id)
+        .await
+        .unwrap();
     change.put(Kind::Flow, &flow.id, &plan).await.unwrap();
     let job = BatchJob {
         id: BatchJobId::generate(),

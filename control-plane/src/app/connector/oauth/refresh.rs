@@ -19,7 +19,7 @@ use tokio::task::{self, JoinSet};
 use tokio::time::sleep;
 
 use super::{client, tokens};
-use crate::app::{App, Change};
+use crate::app::{App, PublishTransaction};
 
 /// Longer than a provider may take to answer, with time to write it.
 const LEASE: Duration = Duration::from_secs(60);
@@ -260,7 +260,7 @@ async fn conclude(
     row: &OauthToken,
     observed: Option<(Observation, String)>,
 ) -> Result<bool> {
-    let mut change = Change::begin(app, &instance.environment_id).await?;
+    let mut change = PublishTransaction::begin(app, &instance.environment_id).await?;
     if !oauth_token::settle(&mut change, holder, row, Timestamp::now()).await? {
         return Ok(false);
     }

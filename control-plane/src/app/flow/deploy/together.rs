@@ -1,7 +1,7 @@
 //! Group commit of the deploys of one environment: concurrent deploys go into one transaction, and
 //! are one change of what the nodes run. A deploy is compiled before it is submitted, and is stale
-//! when the flow or its names have changed since. So the environment is locked for a few statements
-//! a deploy, and waiting deploys hold no connection to the database.
+//! when its flow, or any name or variable of the environment, has changed since. So the environment
+//! is locked for a few statements a deploy, and waiting deploys hold no connection to the database.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::{EnvironmentNames, refuse_callers};
-use crate::app::{App, Caller, Change, audit, timetable};
+use crate::app::{App, Caller, PublishTransaction, audit, timetable};
 use crate::push::SetVersion;
 
 /// Deploys of one transaction.
@@ -122,7 +122,7 @@ impl DeployQueue {
         if self.waiting.lock().is_empty() {
             return;
         }
-        let begun = Change::begin(app, environment).await;
+        let begun = PublishTransaction::begin(app, environment).await;
         let group = self.group();
         let mut change = match begun {
             Ok(change) => change,
@@ -183,14 +183,14 @@ async fn written_alone<'a>(
     app: &'a App,
     environment: &EnvironmentId,
     alone: &[QueuedDeploy],
-) -> Result<(Change<'a>, Vec<WriteOutcome>)> {
-    let mut change = Change::begin(app, environment).await?;
+) -> Result<(PublishTransaction<'a>, Vec<WriteOutcome>)> {
+    let mut change = PublishTransaction::begin(app, environment).await?;
     let written = write_all(&mut change, environment, alone).await?;
     Ok((change, written))
 }
 
 /// Commits, and answers each deploy.
-async fn end(change: Change<'_>, group: Vec<QueuedDeploy>, written: Vec<WriteOutcome>) {
+async fn end(change: PublishTransaction<'_>, group: Vec<QueuedDeploy>, written: Vec<WriteOutcome>) {
     let published = change.publish().await;
     for (waiting, written) in group.into_iter().zip(written) {
         waiting.end(match (written, &published) {
@@ -219,7 +219,7 @@ enum WriteOutcome {
 /// An error means that the transaction cannot be committed. A deploy that is refused by itself is
 /// an outcome.
 async fn write_all(
-    change: &mut Change<'_>,
+    change: &mut PublishTransaction<'_>,
     environment: &EnvironmentId,
     group: &[QueuedDeploy],
 ) -> Result<Vec<WriteOutcome>> {
@@ -234,13 +234,13 @@ async fn write_all(
         all.push(written);
     }
     if let Some((first, others)) = resources.split_first() {
-        change.put_together(first, others).await?;
+        change.put_all(first, others).await?;
     }
     Ok(all)
 }
 
 async fn write(
-    change: &mut Change<'_>,
+    change: &mut PublishTransaction<'_>,
     names: &EnvironmentNames,
     ready: &PreparedDeploy,
 ) -> Result<WriteOutcome> {
