@@ -8,6 +8,7 @@ use kanat_model::id::EpochId;
 use kanat_plan_stream::{Hash, SetHash};
 use kanat_proto::node::v1::{Ack, EnvironmentState, Nack, Rejection, Resource};
 
+use super::nodes::SetVersion;
 use super::refusals::{Refusal, Withheld};
 use super::set::{Entry, PlanSet};
 
@@ -98,11 +99,12 @@ impl EnvironmentSync {
         }
     }
 
-    /// Returns the epoch and generation that the node runs, if they are known.
-    pub fn version(&self) -> Option<(&EpochId, u64)> {
-        self.held
-            .as_ref()
-            .map(|held| (&held.base.epoch, held.generation))
+    /// Returns the version of the set that the node runs, if it is known.
+    pub fn version(&self) -> Option<SetVersion> {
+        self.held.as_ref().map(|held| SetVersion {
+            epoch: held.base.epoch.clone(),
+            generation: held.generation,
+        })
     }
 
     /// Returns the hash of the set that the node runs.

@@ -145,18 +145,18 @@ pub struct SetVersion {
 }
 
 impl SetVersion {
-    /// Returns whether a set of that epoch and generation has the change. Generations of different
+    /// Returns whether a set of the version `applied` has this change. Generations of different
     /// epochs cannot be compared.
-    fn is_in(&self, (epoch, generation): &(EpochId, u64)) -> bool {
-        *epoch == self.epoch && *generation >= self.generation
+    fn is_in(&self, applied: &Self) -> bool {
+        applied.epoch == self.epoch && applied.generation >= self.generation
     }
 
     /// Returns the number of generations between the `applied` one and this one. A node of another
     /// epoch, because the store was restored meanwhile, lags by all generations.
-    pub fn lag_of(&self, applied: Option<&(EpochId, u64)>) -> u64 {
+    pub fn lag_of(&self, applied: Option<&Self>) -> u64 {
         match applied {
-            Some((epoch, generation)) if *epoch == self.epoch => {
-                self.generation.saturating_sub(*generation)
+            Some(applied) if applied.epoch == self.epoch => {
+                self.generation.saturating_sub(applied.generation)
             }
             Some(_) => self.generation.max(1),
             None => self.generation,
@@ -167,8 +167,8 @@ impl SetVersion {
 /// State of one environment on a node.
 #[derive(Debug, Clone, Default)]
 pub struct EnvironmentStatus {
-    /// The last epoch and generation that the node applied; none before its first.
-    pub applied: Option<(EpochId, u64)>,
+    /// The last set version that the node applied; none before its first.
+    pub applied: Option<SetVersion>,
     pub set_hash: SetHash,
     /// Resources that the node refused in their present form.
     pub rejected: Vec<Rejection>,
@@ -178,8 +178,10 @@ impl EnvironmentStatus {
     fn of(saved: saved::EnvironmentStatus) -> Self {
         let rejected = saved.rejected.into_iter();
         Self {
-            applied: (!saved.epoch.is_empty())
-                .then(|| (EpochId::new(saved.epoch), saved.generation)),
+            applied: (!saved.epoch.is_empty()).then(|| SetVersion {
+                epoch: EpochId::new(saved.epoch),
+                generation: saved.generation,
+            }),
             set_hash: SetHash::from_hex(&saved.set_hash).unwrap_or_default(),
             rejected: rejected
                 .map(|(resource_id, message)| Rejection {
@@ -191,10 +193,9 @@ impl EnvironmentStatus {
     }
 
     fn to_saved(&self, environment: &EnvironmentId) -> saved::EnvironmentStatus {
-        let (epoch, generation) = self
-            .applied
-            .clone()
-            .map_or((String::new(), 0), |(e, n)| (e.into_string(), n));
+        let (epoch, generation) = self.applied.clone().map_or((String::new(), 0), |applied| {
+            (applied.epoch.into_string(), applied.generation)
+        });
         let rejected = self
             .rejected
             .iter()
@@ -410,23 +411,25 @@ mod tests {
     #[test]
     fn a_node_of_another_epoch_has_every_generation_to_go() {
         let epoch = EpochId::from("epoch_1");
-        let wanted = |generation| SetVersion {
+        let version = |generation| SetVersion {
             epoch: epoch.clone(),
             generation,
         };
-        let applied = |generation| (epoch.clone(), generation);
-        let former = (EpochId::from("epoch_0"), 90);
+        let former = SetVersion {
+            epoch: EpochId::from("epoch_0"),
+            generation: 90,
+        };
         for (generation, applied, lag) in [
-            (40, Some(applied(40)), 0),
-            (40, Some(applied(38)), 2),
-            (40, Some(applied(41)), 0),
+            (40, Some(version(40)), 0),
+            (40, Some(version(38)), 2),
+            (40, Some(version(41)), 0),
             (40, None, 40),
             (0, None, 0),
             (40, Some(former.clone()), 40),
             (0, Some(former), 1),
         ] {
             assert_eq!(
-                wanted(generation).lag_of(applied.as_ref()),
+                version(generation).lag_of(applied.as_ref()),
                 lag,
                 "{generation}, {applied:?}"
             );

@@ -486,7 +486,7 @@ async fn nodes_show_what_they_run_and_stay_listed_when_they_go() {
     assert_eq!(known[0].status, Status::Connected);
     assert_eq!(known[0].address.as_str(), "10.0.0.7:8080");
     assert_eq!(
-        running.applied.as_ref().map(|(_, generation)| *generation),
+        running.applied.as_ref().map(|applied| applied.generation),
         Some(generation)
     );
     assert_eq!(running.set_hash, node.set_hash());

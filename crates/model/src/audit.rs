@@ -3,11 +3,11 @@
 texts! {
     /// Kind of a caller.
     pub enum PrincipalType {
-        /// A member of the account.
+        /// A person: a member of the account, or one with a verified token who is no member.
         User = "user",
         /// A key of the account.
         ApiKey = "api_key",
-        /// A program with a key of its own for `/mcp`.
+        /// Reserved for programs with a key of their own for `/mcp`, where nothing answers yet.
         Agent = "agent",
         /// The service itself.
         System = "system",
@@ -41,7 +41,7 @@ pub struct Principal {
     pub id: String,
     pub name: String,
     pub email: Option<String>,
-    /// Text of the role at the time of the call.
+    /// Text of the role at the time of the call; empty for a person who is no member.
     pub role: String,
 }
 

@@ -11,7 +11,7 @@ use crate::push::nodes::Rejection;
 /// A node, with what it runs of `environment`.
 pub fn node(node: Node, environment: &EnvironmentId) -> wire::Node {
     let running = node.environments.get(environment);
-    let (epoch, generation) = running.and_then(|running| running.applied.clone()).unzip();
+    let applied = running.and_then(|running| running.applied.as_ref());
     let set_hash = running
         .filter(|running| running.applied.is_some())
         .map(|running| running.set_hash.to_string());
@@ -24,10 +24,8 @@ pub fn node(node: Node, environment: &EnvironmentId) -> wire::Node {
         word { status }
         with {
             rejected: rejected.map(rejection).collect(),
-            epoch: epoch.map(|epoch| epoch.into_string()).unwrap_or_default(),
-            generation: generation.map_or(0, |generation| {
-                saturated(generation)
-            }),
+            epoch: applied.map_or(String::new(), |applied| applied.epoch.to_string()),
+            generation: applied.map_or(0, |applied| saturated(applied.generation)),
             set_hash: set_hash.unwrap_or_default(),
             environments: node
                 .environments

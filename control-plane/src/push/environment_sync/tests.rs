@@ -165,7 +165,11 @@ fn a_node_that_was_away_gets_what_changed_meanwhile() {
     assert_eq!(delta(&push), (vec!["flow/2", "flow/3"], vec!["flow/9"]));
     assert_eq!(push.set_hash, set.hash);
     assert_eq!(sync.handle_ack(&ack(&push)), applied(5));
-    assert_eq!(sync.version(), Some((&EpochId::from("epoch_1"), 5)));
+    let version = SetVersion {
+        epoch: EpochId::from("epoch_1"),
+        generation: 5,
+    };
+    assert_eq!(sync.version(), Some(version));
 }
 
 #[test]

@@ -33,9 +33,7 @@ pub fn update_environment(
     }
     rejected.sort_unstable_by(|a, b| a.resource_id.cmp(&b.resource_id));
     let running = EnvironmentStatus {
-        applied: sync
-            .version()
-            .map(|(epoch, generation)| (epoch.clone(), generation)),
+        applied: sync.version(),
         set_hash: sync.set_hash().unwrap_or_default(),
         rejected,
     };

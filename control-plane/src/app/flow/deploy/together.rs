@@ -55,7 +55,8 @@ pub struct PreparedDeploy {
 /// The end of a deploy.
 pub enum DeployOutcome {
     Committed(Box<Flow>, Option<SetVersion>),
-    /// The flow or its names have changed since the deploy was prepared.
+    /// The flow, or a name or variable of the environment, has changed since the deploy was
+    /// prepared.
     Stale,
 }
 
@@ -68,7 +69,7 @@ struct DeployQueue {
 
 #[derive(Debug)]
 struct QueuedDeploy {
-    ready: PreparedDeploy,
+    prepared: PreparedDeploy,
     answer: oneshot::Sender<Result<DeployOutcome>>,
 }
 
@@ -87,11 +88,11 @@ impl Deploys {
         &self,
         app: &App,
         environment: &EnvironmentId,
-        ready: PreparedDeploy,
+        prepared: PreparedDeploy,
     ) -> Result<DeployOutcome> {
         let line = Arc::clone(self.0.lock().entry(environment.clone()).or_default());
         let (answer, ended) = oneshot::channel();
-        line.waiting.lock().push(QueuedDeploy { ready, answer });
+        line.waiting.lock().push(QueuedDeploy { prepared, answer });
         // One task for each deploy: the first writes all that wait, the others find nothing to do.
         let app = app.clone();
         let environment = environment.clone();
@@ -206,7 +207,8 @@ async fn end(change: PublishTransaction<'_>, group: Vec<QueuedDeploy>, written: 
 
 enum WriteOutcome {
     Written(Box<Flow>),
-    /// The flow or its names have changed since the deploy was prepared.
+    /// The flow, or a name or variable of the environment, has changed since the deploy was
+    /// prepared.
     Stale,
     /// The deploy cannot be done; nothing of it was written.
     Refused(Error),
@@ -226,10 +228,10 @@ async fn write_all(
     let names = EnvironmentNames::load(change, environment).await?;
     let mut all = Vec::new();
     let mut resources = Vec::new();
-    for QueuedDeploy { ready, .. } in group {
-        let written = write(change, &names, ready).await?;
+    for QueuedDeploy { prepared, .. } in group {
+        let written = write(change, &names, prepared).await?;
         if let WriteOutcome::Written(_) = &written {
-            resources.push(&ready.resource);
+            resources.push(&prepared.resource);
         }
         all.push(written);
     }
@@ -242,13 +244,13 @@ async fn write_all(
 async fn write(
     change: &mut PublishTransaction<'_>,
     names: &EnvironmentNames,
-    ready: &PreparedDeploy,
+    prepared: &PreparedDeploy,
 ) -> Result<WriteOutcome> {
-    if ready.names != *names {
+    if prepared.names != *names {
         return Ok(WriteOutcome::Stale);
     }
-    let mut flow = ready.flow.clone();
-    if !matches!(ready.definition.source.trigger, Trigger::Api) {
+    let mut flow = prepared.flow.clone();
+    if !matches!(prepared.definition.source.trigger, Trigger::Api) {
         let callers = published_api::uses::callers(change, &flow.id).await?;
         if let Err(refused) = refuse_callers(&flow, &callers, "its trigger stays api") {
             return Ok(WriteOutcome::Refused(refused));
@@ -258,22 +260,22 @@ async fn write(
         Err(kanat_store::Error::Changed { .. }) => return Ok(WriteOutcome::Stale),
         updated => updated?,
     }
-    let maker = ready.deployed_by.principal();
+    let maker = prepared.deployed_by.principal();
     let version = FlowVersion {
         flow_id: flow.id.clone(),
         version: flow.version,
         yaml_config: flow.yaml_config.clone(),
         sealed_config: flow.sealed_config.clone(),
-        change_summary: ready.summary.clone(),
+        change_summary: prepared.summary.clone(),
         created_at: flow.updated_at,
         created_by_type: Some(maker.kind),
         created_by_id: Some(maker.id),
         created_by_name: maker.name,
     };
     flow_version::insert(change, &version).await?;
-    ready.deployed_by.note_made(change, &flow.id).await?;
-    audit::write(change, &ready.entry).await?;
-    timetable::follow(change, &flow, &ready.definition, flow.updated_at).await?;
-    flow_use::replace(change, &flow.id, &ready.uses).await?;
+    prepared.deployed_by.note_made(change, &flow.id).await?;
+    audit::write(change, &prepared.entry).await?;
+    timetable::follow(change, &flow, &prepared.definition, flow.updated_at).await?;
+    flow_use::replace(change, &flow.id, &prepared.uses).await?;
     Ok(WriteOutcome::Written(Box::new(flow)))
 }
