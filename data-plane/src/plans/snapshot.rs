@@ -63,7 +63,7 @@ impl Snapshot {
     /// serve the environment.
     ///
     /// # Errors
-    /// The flow cannot be compiled, see [`DeployedFlow::ready`].
+    /// The flow cannot be compiled, see [`DeployedFlow::compiled`].
     pub fn runnable(&self, flow: &DeployedFlow) -> Result<Option<Runnable>, versions::Error> {
         let Some(environment) = self.environment(&flow.environment_id) else {
             return Ok(None);
