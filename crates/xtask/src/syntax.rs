@@ -18,13 +18,12 @@ pub struct ParsedFile {
 impl ParsedFile {
     /// Returns whether the file is part of the product: tests, benchmarks and tasks are not.
     pub fn is_product(&self) -> bool {
-        const NOT_PRODUCT: [&str; 7] = [
+        const NOT_PRODUCT: [&str; 6] = [
             "tests/",
-            "benches/",
             "crates/bench/",
             "crates/fuzz/",
             "crates/failpoint/",
-            "crates/testing-postgres/",
+            "crates/testing-",
             "crates/xtask/",
         ];
         let is_elsewhere = NOT_PRODUCT
@@ -36,7 +35,13 @@ impl ParsedFile {
         let is_test = parts.into_iter().any(|part| {
             matches!(
                 part,
-                "tests" | "tests.rs" | "testing.rs" | "contract" | "contract.rs" | "fuzz.rs"
+                "benches"
+                    | "tests"
+                    | "tests.rs"
+                    | "testing.rs"
+                    | "contract"
+                    | "contract.rs"
+                    | "fuzz.rs"
             )
         });
         !is_elsewhere && !is_test
