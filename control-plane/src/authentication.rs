@@ -14,7 +14,6 @@ use std::time::Instant;
 
 use http::header::{HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Request, Response};
-use kanat_auth::Permission;
 use kanat_gateway::PathVariables;
 use kanat_model::audit::Via;
 use kanat_model::id::{AccountId, RequestId};
@@ -158,11 +157,10 @@ impl Authentication {
         id: &RequestId,
     ) -> Option<AuditContext> {
         let action = Action::of_method(path)?;
-        let is_read = self.rules.permission(path) == Permission::Read;
         let agent = request.headers().get(USER_AGENT);
         let is_cli = agent.is_some_and(|agent| agent.as_bytes().starts_with(b"kanat/"));
         let peer = request.extensions().get::<Peer>();
-        let is_audited = action.is_audited(path, is_read);
+        let is_audited = action.is_audited(path, self.rules.permission(path));
         let mut audit_context = AuditContext::new(action, if is_cli { Via::Cli } else { Via::Api });
         audit_context.is_audited = is_audited;
         audit_context.request_id = Some(id.to_string());

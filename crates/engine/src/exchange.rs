@@ -44,8 +44,15 @@ pub fn request(
     write_string(method.as_str(), &mut out);
     out.extend_from_slice(b",\"url\":");
     write_string(&mask.apply(url.as_str()), &mut out);
-    write_rest(headers, body, false, mask, &mut out);
+    write_rest(headers, body, Extent::Whole, mask, &mut out);
     text(out)
+}
+
+/// How much of a body is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Whole,
+    Beginning,
 }
 
 /// Parts of an answer that a trace shows.
@@ -58,6 +65,15 @@ pub struct ResponseView<'a> {
     pub truncated: bool,
 }
 
+impl ResponseView<'_> {
+    fn extent(&self) -> Extent {
+        match self.truncated {
+            true => Extent::Beginning,
+            false => Extent::Whole,
+        }
+    }
+}
+
 /// Returns `{status, headers, body}`.
 pub fn response(response: &ResponseView<'_>, mask: &Mask) -> String {
     let mut out = Vec::with_capacity(256 + response.body.len().min(BODY_LIMIT));
@@ -66,7 +82,7 @@ pub fn response(response: &ResponseView<'_>, mask: &Mask) -> String {
     write_rest(
         response.headers,
         response.body,
-        response.truncated,
+        response.extent(),
         mask,
         &mut out,
     );
@@ -107,7 +123,7 @@ pub fn beginning(response: &ResponseView<'_>, mask: &Mask) -> String {
         .char_indices()
         .nth(BEGINNING_CHARACTERS)
         .map_or(head.len(), |(at, _)| at);
-    let end = shown_bytes(head.len(), characters, response.truncated, mask);
+    let end = shown_bytes(head.len(), characters, response.extent(), mask);
     let begun: String = mask
         .apply_to_beginning(&head, end)
         .chars()
@@ -127,11 +143,10 @@ pub fn beginning_bytes(mask: &Mask) -> usize {
 
 /// Returns the number of bytes of a text that may be shown, at most `limit`. The end of a truncated
 /// text may be the beginning of a secret.
-fn shown_bytes(length: usize, limit: usize, truncated: bool, mask: &Mask) -> usize {
-    let whole = if truncated {
-        length.saturating_sub(mask.reach())
-    } else {
-        length
+fn shown_bytes(length: usize, limit: usize, extent: Extent, mask: &Mask) -> usize {
+    let whole = match extent {
+        Extent::Beginning => length.saturating_sub(mask.reach()),
+        Extent::Whole => length,
     };
     whole.min(limit)
 }
@@ -154,14 +169,14 @@ fn redirect(response: &ResponseView<'_>, mask: &Mask) -> String {
     }
 }
 
-fn write_rest(headers: &HeaderMap, body: &[u8], truncated: bool, mask: &Mask, out: &mut Vec<u8>) {
+fn write_rest(headers: &HeaderMap, body: &[u8], extent: Extent, mask: &Mask, out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"headers\":{");
     write_headers(headers, mask, out);
     out.push(b'}');
     if !body.is_empty() {
         out.extend_from_slice(b",\"body\":");
-        let cut = write_body(headers, body, truncated, mask, out);
-        if cut || truncated {
+        let cut = write_body(headers, body, extent, mask, out);
+        if cut || extent == Extent::Beginning {
             out.extend_from_slice(b",\"truncated\":true");
         }
     }
@@ -187,11 +202,11 @@ fn write_headers(headers: &HeaderMap, mask: &Mask, out: &mut Vec<u8>) {
 fn write_body(
     headers: &HeaderMap,
     body: &[u8],
-    truncated: bool,
+    extent: Extent,
     mask: &Mask,
     out: &mut Vec<u8>,
 ) -> bool {
-    let shown = shown_bytes(body.len(), BODY_LIMIT, truncated, mask);
+    let shown = shown_bytes(body.len(), BODY_LIMIT, extent, mask);
     let cut = shown < body.len();
     let head = String::from_utf8_lossy(&body[..body.len().min(shown + mask.reach())]);
     let masked = mask.apply_to_beginning(&head, if cut { shown } else { head.len() });

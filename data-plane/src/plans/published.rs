@@ -9,7 +9,7 @@ mod response_mapping;
 mod routes;
 
 pub(crate) use api::Api;
-pub(crate) use host::{Hosts, Settings};
+pub(crate) use host::{Coverage, Hosts, Settings};
 pub(crate) use keys::{Key, Keys};
 pub(crate) use response_mapping::ResponseMapping;
 pub(crate) use routes::Routes;

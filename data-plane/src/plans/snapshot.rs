@@ -9,7 +9,7 @@ use kanat_plan_stream::ShardedMap;
 
 use super::deployed::{DeployedFlow, WebhookAddress};
 use super::environment::Environment;
-use super::published::Hosts;
+use super::published::{Coverage, Hosts};
 use super::{Runnable, versions};
 
 /// The plans of all environments. A snapshot is never changed: `Snapshot::with` makes the next one.
@@ -166,7 +166,11 @@ impl Snapshot {
             .environments
             .values()
             .map(|environment| (&environment.id, environment.settings.as_deref()));
-        self.hosts = Arc::new(Hosts::new(hosts, self.has_started));
+        let coverage = match self.has_started {
+            true => Coverage::Whole,
+            false => Coverage::Partial,
+        };
+        self.hosts = Arc::new(Hosts::new(hosts, coverage));
     }
 
     fn change(&mut self, changes: &[FlowChange]) {

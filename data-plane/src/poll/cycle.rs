@@ -200,7 +200,7 @@ impl Cycle<'_> {
             }
             let kept = Some(progress.clone()).filter(|progress| !self.shows_secret(progress));
             if is_cut {
-                complaint.get_or_insert_with(|| cut_message(most, kept.is_some()));
+                complaint.get_or_insert_with(|| cut_message(most, kept.as_ref()));
                 return Ok(Outcome {
                     state: State {
                         progress: kept.map(Progress::for_next_cycle),
@@ -556,8 +556,8 @@ impl Cycle<'_> {
 }
 
 /// Returns the note of a cycle that ended at `max_pages` before the last page.
-fn cut_message(max_pages: u32, goes_on: bool) -> String {
-    let effect = if goes_on {
+fn cut_message(max_pages: u32, kept: Option<&Progress>) -> String {
+    let effect = if kept.is_some() {
         "the next cycle goes on there"
     } else {
         "its address holds a secret and cannot be kept, so the next cycle begins at the first page"

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
 
+use kanat_auth::Permission;
 use kanat_proto::FILE_DESCRIPTOR_SET;
 use prost_reflect::DescriptorPool;
 
@@ -102,12 +103,12 @@ impl Action {
     }
 
     /// Returns whether a success has an entry: changes and exports.
-    pub fn is_audited(&self, path: &str, is_read: bool) -> bool {
+    pub fn is_audited(&self, path: &str, permission: Permission) -> bool {
         let method = path.rsplit('/').next().unwrap_or_default();
         match self.verb.as_str() {
             "export" => true,
             "get" | "list" | "verify" => false,
-            _ => !is_read && !UNAUDITED.contains(&method),
+            _ => permission != Permission::Read && !UNAUDITED.contains(&method),
         }
     }
 }
@@ -203,19 +204,27 @@ mod tests {
 
     #[test]
     fn changes_and_exports_have_entries() {
-        for (path, is_read, is_audited) in [
-            ("/kanat.v1.FlowService/CreateFlow", false, true),
-            ("/kanat.v1.FlowService/TestFlow", true, false),
-            ("/kanat.v1.ApiKeyService/ListApiKeys", false, false),
-            ("/kanat.v1.LookupTableService/ExportLookupTable", true, true),
+        for (path, permission, is_audited) in [
+            ("/kanat.v1.FlowService/CreateFlow", Permission::Write, true),
+            ("/kanat.v1.FlowService/TestFlow", Permission::Read, false),
+            (
+                "/kanat.v1.ApiKeyService/ListApiKeys",
+                Permission::Admin,
+                false,
+            ),
+            (
+                "/kanat.v1.LookupTableService/ExportLookupTable",
+                Permission::Read,
+                true,
+            ),
             (
                 "/kanat.v1.ConnectorService/TestConnectorInstance",
-                false,
+                Permission::Write,
                 false,
             ),
         ] {
             let action = Action::of_method(path).unwrap();
-            assert_eq!(action.is_audited(path, is_read), is_audited, "{path}");
+            assert_eq!(action.is_audited(path, permission), is_audited, "{path}");
         }
     }
 }

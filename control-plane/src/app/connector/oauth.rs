@@ -227,8 +227,11 @@ pub async fn access_token(
     config: &Config,
 ) -> Result<Option<AccessToken>> {
     // A config that no longer fits its entry is told of where it is used.
-    let alone = needs_nobody(instance, config).unwrap_or_default();
-    tokens::access_token(app, db, &instance.id, alone).await
+    let renewal = match needs_nobody(instance, config).unwrap_or_default() {
+        true => tokens::Renewal::ByClient,
+        false => tokens::Renewal::ByRefreshToken,
+    };
+    tokens::access_token(app, db, &instance.id, renewal).await
 }
 
 /// Returns whether the first token request of such a client has been answered, with tokens or with

@@ -42,7 +42,7 @@ enum Form {
 
 /// Fails unless the body may be read as JSON.
 pub(super) fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
-    form(headers, false).map(drop)
+    form(headers, None).map(drop)
 }
 
 pub(super) async fn read<B>(
@@ -61,7 +61,7 @@ where
     } else {
         options.body_limit
     };
-    let form = form(headers, rpc.rest.upload.is_some());
+    let form = form(headers, rpc.rest.upload.as_ref());
     // An unsuitable type is refused unread, unless there is nothing to read.
     if let (Err(problem), false) = (&form, body.is_end_stream()) {
         return Err(problem.clone());
@@ -120,7 +120,8 @@ fn parse(route: &Route, bytes: &[u8]) -> Result<RequestMessage, Problem> {
     })
 }
 
-fn form(headers: &HeaderMap, upload: bool) -> Result<Form, Problem> {
+/// Returns the form of a body, which may be a file where the route has a field for it.
+fn form(headers: &HeaderMap, upload: Option<&FieldDescriptor>) -> Result<Form, Problem> {
     let text = |name| {
         headers
             .get(name)
@@ -144,10 +145,10 @@ fn form(headers: &HeaderMap, upload: bool) -> Result<Form, Problem> {
     {
         return Ok(Form::Json);
     }
-    if upload && BARE_FILE.contains(&essence) {
+    if upload.is_some() && BARE_FILE.contains(&essence) {
         return Ok(Form::Bare);
     }
-    if upload && essence == "multipart/form-data" {
+    if upload.is_some() && essence == "multipart/form-data" {
         // The boundary is case-sensitive: it is taken from the header as it came.
         let header = headers
             .get(CONTENT_TYPE)
@@ -158,7 +159,7 @@ fn form(headers: &HeaderMap, upload: bool) -> Result<Form, Problem> {
             Err(_) => Err(Problem::invalid("the multipart body names no boundary")),
         };
     }
-    let known = if upload {
+    let known = if upload.is_some() {
         "multipart/form-data, text/csv or application/json"
     } else {
         "application/json"

@@ -96,6 +96,14 @@ impl Settings {
     }
 }
 
+/// Whether an index has all environments of the account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coverage {
+    Whole,
+    /// The node may lack some.
+    Partial,
+}
+
 /// The environments of a node by host.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts {
@@ -109,14 +117,13 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
-    /// Builds the index of environments, which are in the order of their ids; `are_all` is false
-    /// when the node may lack some. The only environment is the default one, whatever its settings
-    /// are. Of several, a default one that has an address gets the requests to that address alone.
-    /// An address of several environments belongs to none, and the host of the service to no other
-    /// than the default one.
+    /// Builds the index of environments, which are in the order of their ids. The only environment
+    /// is the default one, whatever its settings are. Of several, a default one that has an address
+    /// gets the requests to that address alone. An address of several environments belongs to none,
+    /// and the host of the service to no other than the default one.
     pub fn new<'a>(
         environments: impl Iterator<Item = (&'a EnvironmentId, Option<&'a Settings>)>,
-        are_all: bool,
+        coverage: Coverage,
     ) -> Self {
         let environments: Vec<_> = environments.collect();
         let public: HashSet<_> = environments
@@ -124,7 +131,7 @@ impl Hosts {
             .filter_map(|(_, host)| host.as_ref()?.public_host.clone())
             .collect();
         let mut named = HashMap::new();
-        let mut uses_host_names = !are_all;
+        let mut uses_host_names = coverage == Coverage::Partial;
         for (id, host) in &environments {
             let Some((host, authority)) =
                 host.and_then(|host| Some((host, host.authority.as_ref()?)))
@@ -140,7 +147,7 @@ impl Hosts {
             }
         }
         let default = match environments.as_slice() {
-            [(only, _)] if are_all => Some(*only),
+            [(only, _)] if coverage == Coverage::Whole => Some(*only),
             several => several
                 .iter()
                 .find(|(_, host)| host.is_some_and(Settings::takes_the_rest))
@@ -201,7 +208,7 @@ mod tests {
             (&two, Some(&second)),
             (&three, Some(&third)),
         ];
-        let hosts = Hosts::new(all.into_iter(), true);
+        let hosts = Hosts::new(all.into_iter(), Coverage::Whole);
         for (asked, expected) in [
             ("api.example.com", &one),
             ("API.example.com:443", &one),
@@ -233,7 +240,7 @@ mod tests {
             host("https://api.example.com", false),
             host("", true),
         ];
-        let hosts = Hosts::new(ids.iter().zip(settings.iter().map(Some)), true);
+        let hosts = Hosts::new(ids.iter().zip(settings.iter().map(Some)), Coverage::Whole);
         for asked in ["api.example.com", "api.example.com:443"] {
             assert_eq!(hosts.find(asked), None, "{asked}");
         }
@@ -249,7 +256,7 @@ mod tests {
             ("https://api.example.com", None),
         ] {
             let settings = [host("http://Hooks.example.com", false), host(default, true)];
-            let hosts = Hosts::new(ids.iter().zip(settings.iter().map(Some)), true);
+            let hosts = Hosts::new(ids.iter().zip(settings.iter().map(Some)), Coverage::Whole);
             assert_eq!(hosts.find("hooks.example.com"), expected, "{default}");
             assert_eq!(hosts.find("qa.example.com"), None, "{default}");
         }
@@ -263,7 +270,7 @@ mod tests {
         let second = host("", true);
         let hosts = Hosts::new(
             [(&one, Some(&first)), (&two, Some(&second))].into_iter(),
-            true,
+            Coverage::Whole,
         );
         for asked in [
             "qa.example.com",
@@ -283,7 +290,7 @@ mod tests {
         let second = host("", true);
         let hosts = Hosts::new(
             [(&one, Some(&first)), (&two, Some(&second))].into_iter(),
-            true,
+            Coverage::Whole,
         );
         assert_eq!(hosts.find("api.example.com"), Some(&two));
     }
@@ -296,7 +303,7 @@ mod tests {
         let second = host("", false);
         let hosts = Hosts::new(
             [(&one, Some(&first)), (&two, Some(&second))].into_iter(),
-            true,
+            Coverage::Whole,
         );
         assert_eq!(hosts.find("api.example.com"), Some(&one));
         assert_eq!(hosts.find("qa.example.com"), None);
@@ -307,12 +314,15 @@ mod tests {
         let only = EnvironmentId::new("env_1");
         let found = |hosts: &Hosts, asked| hosts.find(asked).cloned();
         assert_eq!(
-            found(&Hosts::new([(&only, None)].into_iter(), true), "x.example"),
+            found(
+                &Hosts::new([(&only, None)].into_iter(), Coverage::Whole),
+                "x.example"
+            ),
             Some(only.clone())
         );
         assert_eq!(
             found(
-                &Hosts::new([(&only, None), (&only, None)].into_iter(), true),
+                &Hosts::new([(&only, None), (&only, None)].into_iter(), Coverage::Whole),
                 "x.example"
             ),
             None
@@ -323,7 +333,7 @@ mod tests {
     fn the_only_environment_takes_its_own_host_and_those_of_the_service() {
         let only = EnvironmentId::new("env_1");
         let own = host("https://api.example.com", false);
-        let hosts = Hosts::new([(&only, Some(&own))].into_iter(), true);
+        let hosts = Hosts::new([(&only, Some(&own))].into_iter(), Coverage::Whole);
         assert_eq!(hosts.find("api.example.com"), Some(&only));
         assert_eq!(hosts.find("10.0.0.7"), Some(&only));
         assert_eq!(hosts.find("qa.example.com"), None);
@@ -335,11 +345,11 @@ mod tests {
         let two = EnvironmentId::new("env_2");
         let first = host("", true);
         let second = host("", false);
-        let hosts = Hosts::new([(&one, Some(&first))].into_iter(), false);
+        let hosts = Hosts::new([(&one, Some(&first))].into_iter(), Coverage::Partial);
         assert_eq!(hosts.find("10.0.0.7"), Some(&one));
         assert_eq!(hosts.find("hooks.example.com"), Some(&one));
         assert_eq!(hosts.find("api.example.com"), None);
-        let hosts = Hosts::new([(&two, Some(&second))].into_iter(), false);
+        let hosts = Hosts::new([(&two, Some(&second))].into_iter(), Coverage::Partial);
         assert_eq!(
             hosts.find("10.0.0.7"),
             None,

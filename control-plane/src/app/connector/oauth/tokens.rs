@@ -145,19 +145,28 @@ pub(super) fn open(app: &App, row: &OauthToken) -> Result<TokenPair> {
     })
 }
 
-/// The access token that an instance's calls carry; `alone` when its client asks for tokens without
-/// a person's consent.
+/// How an access token is replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Renewal {
+    /// The client asks for another one by itself.
+    ByClient,
+    /// A person has consented, and the provider has given a refresh token.
+    ByRefreshToken,
+}
+
+/// Returns the access token that an instance's calls carry.
 pub(super) async fn access_token(
     app: &App,
     db: &mut Db,
     id: &InstanceId,
-    alone: bool,
+    renewal: Renewal,
 ) -> Result<Option<AccessToken>> {
     let Some(row) = oauth_token::get(db, id).await? else {
         return Ok(None);
     };
     let TokenPair { access, refresh } = open(app, &row)?;
-    let renewable = row.refused.is_empty() && (alone || refresh.is_some());
+    let has_means = renewal == Renewal::ByClient || refresh.is_some();
+    let renewable = row.refused.is_empty() && has_means;
     Ok(access.map(|text| AccessToken {
         text: text.expose().clone(),
         ends_at: row.expires_at,
