@@ -22,6 +22,14 @@ enum State {
     Closing,
 }
 
+/// Returns the number of lines by which the `csv` crate is short in the positions of all records
+/// but the first: they begin before the `\n` of a `\r\n`. `beginning` is that of the text.
+pub fn lines_short(beginning: &[u8]) -> u64 {
+    let end = beginning.iter().position(|byte| *byte == b'\n');
+    let is_crlf = end.is_some_and(|end| beginning[..end].ends_with(b"\r"));
+    u64::from(is_crlf)
+}
+
 /// Broken quoting, and the line where it begins, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BrokenQuote {

@@ -1,6 +1,6 @@
 //! Entries as CSV text with the columns `key` and `value`.
 
-use kanat_model::csv::QuoteCheck;
+use kanat_model::csv::{QuoteCheck, lines_short};
 use kanat_model::{Error, FieldError, Result};
 use kanat_store::lookup_table::entry::Entry;
 
@@ -30,11 +30,12 @@ pub fn read(text: &str) -> Result<Vec<Entry>> {
         .map_err(|error| Error::field("csv", error.to_string()))?
         .clone();
     let (key, value) = columns(&header)?;
+    let lines_short = lines_short(text.as_bytes());
     let mut entries = Vec::new();
     let mut faults = Vec::new();
     for row in reader.records() {
         let row = row.map_err(|error| Error::field("csv", error.to_string()))?;
-        let line = row.position().map_or(0, ::csv::Position::line);
+        let line = row.position().map_or(0, ::csv::Position::line) + lines_short;
         match (row.len(), row.get(key), row.get(value)) {
             (2, Some("" | "'"), Some(_)) => faults.push(fault(line, "the key is empty")),
             (2, Some(key), Some(value)) => {
@@ -200,6 +201,20 @@ mod tests {
             sound,
             [entry("A", "x\"y"), entry("B", "a \"b\" c"), entry("C", "")]
         );
+    }
+
+    #[test]
+    fn faults_name_their_lines_whatever_ends_these() {
+        for end in ["\n", "\r\n"] {
+            let text = ["key,value", "a,b", "c", ",x"].join(end);
+            let error = read(&text).unwrap_err();
+            let messages: Vec<_> = error.details.iter().map(|it| it.message.as_str()).collect();
+            let expected = [
+                "line 3: has 1 fields, and should have 2",
+                "line 4: the key is empty",
+            ];
+            assert_eq!(messages, expected, "{end:?}");
+        }
     }
 
     #[test]

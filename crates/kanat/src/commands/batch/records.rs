@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use anyhow::Result;
 use bytes::Bytes;
 use futures::stream;
-use kanat_model::csv::{BrokenQuote, QuoteCheck};
+use kanat_model::csv::{BrokenQuote, QuoteCheck, lines_short};
 use serde::de::IgnoredAny;
 
 use crate::client::BadInput;
@@ -114,8 +114,8 @@ impl<R: Read> Read for Quotes<R> {
 }
 
 /// Says where a text is no CSV, and why; `name` is that of its file.
-fn fault(name: &str, error: &csv::Error) -> String {
-    let line = error.position().map_or(0, csv::Position::line);
+fn fault(name: &str, error: &csv::Error, lines_short: u64) -> String {
+    let line = error.position().map_or(0, csv::Position::line) + lines_short;
     match error.kind() {
         csv::ErrorKind::UnequalLengths {
             expected_len, len, ..
@@ -131,9 +131,11 @@ fn fault(name: &str, error: &csv::Error) -> String {
 
 /// The rows below the header as objects of texts.
 fn rows(input: impl Read, name: String) -> Result<impl Iterator<Item = Item>> {
+    let mut input = BufReader::new(input);
+    let lines_short = lines_short(input.fill_buf().unwrap_or_default());
     let check = QuoteCheck::default();
     let mut reader = csv::Reader::from_reader(Quotes { input, check });
-    let wrong = |error: csv::Error| format!("{name}, {}", fault(&name, &error));
+    let wrong = |error: csv::Error| format!("{name}, {}", fault(&name, &error, 0));
     let header = reader.headers().map_err(|error| usage(wrong(error)))?;
     let columns: Vec<String> = header
         .iter()
@@ -158,7 +160,8 @@ fn rows(input: impl Read, name: String) -> Result<impl Iterator<Item = Item>> {
         }
     }
     Ok(reader.into_records().map(move |row| {
-        let row = row.map_err(|error| BadInput(format!("{name}, {}", fault(&name, &error))))?;
+        let wrong = |error| BadInput(format!("{name}, {}", fault(&name, &error, lines_short)));
+        let row = row.map_err(wrong)?;
         let members = columns
             .iter()
             .zip(&row)
@@ -208,6 +211,10 @@ mod tests {
         let fault = |text| csv(text).unwrap_err().to_string();
         assert_eq!(
             fault("id,name\n1,a\n2\n"),
+            "a.csv, line 3: has 1 fields, and should have 2"
+        );
+        assert_eq!(
+            fault("id,name\r\n1,a\r\n2\r\n"),
             "a.csv, line 3: has 1 fields, and should have 2"
         );
         assert_eq!(
