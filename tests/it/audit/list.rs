@@ -283,4 +283,13 @@ async fn calls_of_the_command_line_say_so_and_it_lists_them(service: &Service) {
         .run(&["audit", "list", "--entity-type", "connector"])
         .await;
     assert!(listed.expect().contains("erp"));
+    let of_environment = ["audit", "list", "--environment-id", "development"];
+    let listed = cli.run(&of_environment).await.expect();
+    assert!(listed.contains("countries"), "{listed}");
+    let unknown = ["audit", "list", "--environment-id", "developmnt"];
+    let refused = cli.run(&unknown).await.fails(1);
+    assert!(
+        refused.contains("did you mean \"development\""),
+        "{refused}"
+    );
 }

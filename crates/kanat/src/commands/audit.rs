@@ -80,8 +80,13 @@ impl Command {
 impl List {
     async fn run(self, session: &Session) -> Result<()> {
         let client = &session.client;
-        let environment = self.environment_id.as_deref();
-        let environment_id = client.id_of(&ENVIRONMENT, environment).await?;
+        let environment_id = match &self.environment_id {
+            Some(name) => {
+                let environment = client.get(&ENVIRONMENT.at(name), &[]).await?;
+                Some(environment.text("id"))
+            }
+            None => None,
+        };
         let user_id = match self.user_id {
             Some(user) if user.contains('@') => Some(client.id(&MEMBER, &user).await?),
             Some(user) => Some(check_id("--user-id", user, "kanat member list")?),
