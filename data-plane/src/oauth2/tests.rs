@@ -19,6 +19,9 @@ use kanat_net::jwks::{self, TokenVerifier};
 use kanat_net::outbound;
 use kanat_proto::plan::v1::OAuth2;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -475,6 +478,35 @@ async fn a_caller_that_goes_away_leaves_the_keys_that_it_asked_for_to_others() {
     let refused = issuer.verify(&old_token).await;
     assert!(is_invalid(&refused), "{refused:?}");
     assert_eq!(issuer.asked.load(Ordering::SeqCst), 2);
+    issuer.target.stop().await;
+}
+
+/// Ends a connection without an answer, as a server does that has closed an idle one, and answers
+/// on the next.
+async fn answer_on_the_second_connection(listener: TcpListener, body: String) {
+    let (mut connection, _) = listener.accept().await.unwrap();
+    connection.read_u8().await.unwrap();
+    drop(connection);
+    let (mut connection, _) = listener.accept().await.unwrap();
+    let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length:";
+    let response = format!("{head} {}\r\n\r\n{body}", body.len());
+    connection.write_all(response.as_bytes()).await.unwrap();
+}
+
+#[tokio::test]
+async fn keys_are_asked_for_again_where_a_connection_ends_without_an_answer() {
+    let key = Key::ed();
+    let issuer = Issuer::with(Vec::new()).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut api = issuer.api();
+    api.jwks_url = format!("http://{}/keys", listener.local_addr().unwrap());
+    let keys = json!({"keys": [key.jwk("1")]}).to_string();
+    let token = key.token("1", &issuer.claims());
+    let mut server = JoinSet::new();
+    server.spawn(answer_on_the_second_connection(listener, keys));
+    let verified = authenticate(&issuer.verifier, &api, token.as_bytes(), NOW).await;
+    assert!(verified.is_ok(), "{verified:?}");
+    server.join_all().await;
     issuer.target.stop().await;
 }
 

@@ -141,17 +141,19 @@ impl KeyCache {
 
 async fn get(outbound: &outbound::Client, address: &str) -> Result<Bytes, String> {
     let url = Url::parse(address).map_err(|error| format!("{address:?} is no address: {error}"))?;
-    let request = outbound::Request {
+    let request = || outbound::Request {
         method: Method::GET,
-        url,
+        url: url.clone(),
         headers: HeaderMap::new(),
         body: Bytes::new(),
         timeout: FETCH_TIMEOUT,
     };
-    let answer = outbound
-        .send(request)
-        .await
-        .map_err(|error| format!("{address}: {error}"))?;
+    let answer = match outbound.send(request()).await {
+        // The server may have closed an idle connection just before.
+        Err(outbound::Error::Network(_)) => outbound.send(request()).await,
+        answer => answer,
+    };
+    let answer = answer.map_err(|error| format!("{address}: {error}"))?;
     if answer.status != 200 {
         return Err(format!("{address} answered {}", answer.status));
     }
