@@ -54,6 +54,17 @@ const TOTAL_NAMES: [&str; 6] = [
     "count",
 ];
 
+/// Names, in the same form, of the number of pages and of that of the page.
+const PAGE_COUNT_NAMES: [&str; 6] = [
+    "totalpages",
+    "lastpage",
+    "pages",
+    "pagecount",
+    "numpages",
+    "numberofpages",
+];
+const PAGE_NAMES: [&str; 4] = ["page", "currentpage", "pagenumber", "pageindex"];
+
 /// First page of a cycle, after which no page is asked for.
 pub(super) struct FirstPage<'a> {
     /// The address that was asked.
@@ -118,10 +129,23 @@ impl FirstPage<'_> {
         if let Ok(Some(_)) = link::next(self.headers, self.url) {
             return Some("and a Link header with rel=\"next\"".to_owned());
         }
-        let (flag, _) = scalars.iter().find(|(name, value)| {
+        let flag = scalars.iter().find(|(name, value)| {
             *value == "true" && MORE_FLAGS.contains(&bare(last_name(name)).as_str())
-        })?;
-        Some(format!("and {flag:?} is true"))
+        });
+        if let Some((flag, _)) = flag {
+            return Some(format!("and {flag:?} is true"));
+        }
+        let number_at = |names: &[&str]| {
+            let mut found = scalars.iter().filter_map(|(name, value)| {
+                let is_one = names.contains(&bare(last_name(name)).as_str());
+                let number = value.parse::<u64>().ok().filter(|_| is_one)?;
+                Some((name, number))
+            });
+            found.next()
+        };
+        let (name, pages) = number_at(&PAGE_COUNT_NAMES)?;
+        let page = number_at(&PAGE_NAMES).map_or(1, |(_, page)| page);
+        (page < pages).then(|| format!("and {name:?} is {pages}"))
     }
 
     /// Returns the count of all records where it is larger than their number here, as a clause.
@@ -367,6 +391,43 @@ mod tests {
             message.contains("as many records as limit=2 asks for"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn a_number_of_pages_above_that_of_the_page_announces_more() {
+        let by_page = Poll {
+            pagination: Some(Pagination {
+                strategy: "page".to_owned(),
+                page_size: 10,
+                ..Pagination::default()
+            }),
+            ..Poll::default()
+        };
+        let without = Poll::default();
+        for (body, reason) in [
+            (r#"{"total_pages": 3}"#, "and \"total_pages\" is 3"),
+            (
+                r#"{"last_page": 3, "current_page": 1}"#,
+                "and \"last_page\" is 3",
+            ),
+            (
+                r#"{"meta": {"pages": 3, "page": 1}}"#,
+                "and \"meta.pages\" is 3",
+            ),
+        ] {
+            for poll in [&by_page, &without] {
+                let message = first_page_fault(poll, "", 5, body).unwrap();
+                assert!(message.contains(reason), "{body}: {message}");
+            }
+        }
+        for last in [
+            r#"{"total_pages": 1}"#,
+            r#"{"last_page": 3, "current_page": 3}"#,
+        ] {
+            for poll in [&by_page, &without] {
+                assert_eq!(first_page_fault(poll, "", 5, last), None, "{last}");
+            }
+        }
     }
 
     #[test]
