@@ -427,7 +427,8 @@ impl<'a> Run<'a> {
     /// Records a failure before anything was sent.
     fn refused(&mut self, mut failure: Failure, begun: Instant) -> End {
         failure.message = self.mask.apply(&failure.message).into_owned();
-        if let (ErrorKind::Mapping, Some(note)) = (failure.kind, self.note_on_form()) {
+        let is_of_payload = matches!(failure.kind, ErrorKind::Mapping | ErrorKind::Adapter);
+        if let Some(note) = self.note_on_form().filter(|_| is_of_payload) {
             failure.message = format!("{}; {note}", failure.message);
         }
         self.trace.refused(&failure, begun);

@@ -1,5 +1,6 @@
 //! Adapters in deployed flows: before the mapping, in it, and after it.
 
+use kanat_tests::rest::text;
 use kanat_tests::{FakeTarget, Rest, TestApp};
 use serde_json::json;
 
@@ -327,4 +328,22 @@ async fn a_restarted_node_runs_them_from_the_plans_it_had() {
     let id = app.api.webhook(&url, &json!(1)).await;
     app.api.message_becomes(&id, "delivered").await;
     assert_eq!(target.arrivals(1).await[0].json(), json!({"wrapped": 1}));
+}
+
+#[tokio::test]
+async fn json_that_came_as_a_form_is_named_where_an_adapter_fails() {
+    let (app, _target) = service().await;
+    let code = "function transform(input) { return { plate: input.plate.trim() }; }";
+    adapter(&app.api, "plate", "transform", code).await;
+    let (_, url) = app.api.deployed(&flow("plates", "adapter: plate\n")).await;
+    let form = "application/x-www-form-urlencoded";
+    let sent = app.api.request("POST", &url).header("content-type", form);
+    let sent = sent.body(r#"{"number":"B-1"}"#);
+    let message = text(&Rest::send(sent).await.expect(202)["messageId"]);
+    let failed = app.api.message_becomes(&message, "dead_letter").await;
+    let error = text(&failed["error"]["message"]);
+    assert!(
+        error.ends_with("send content-type: application/json"),
+        "{error}"
+    );
 }
