@@ -2,7 +2,7 @@
 //! request of a credential under a key runs; the same one again within a day gets its answer again,
 //! without the keys that it showed; another one is refused. Only answers that say success are kept:
 //! what failed may be tried again under the same key. A crash may come before the answer is kept:
-//! what the call made is known by [`Caller::call`].
+//! what the call made is known by [`Caller::idempotency_id`].
 
 use std::sync::Arc;
 use std::time::Duration;

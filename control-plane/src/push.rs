@@ -4,9 +4,10 @@
 //! content.
 //!
 //! One [`feed`] per environment follows the store and keeps the current [`set`]; one [`session`]
-//! per connected node brings it, environment by environment, to that set, as [`peer`] decides.
-//! Several control planes may work on one database: `follow` finds the changes of the others, and
-//! [`others`] has the nodes that they serve. The rest of the control plane uses the [`hub`].
+//! per connected node brings it, environment by environment, to that set, as [`environment_sync`]
+//! decides. Several control planes may work on one database: `follow` finds the changes of the
+//! others, and [`others`] has the nodes that they serve. The rest of the control plane uses the
+//! [`hub`].
 //!
 //! | word | meaning |
 //! | --- | --- |
