@@ -30,7 +30,7 @@ pub use list::{EntryPage, Query, list};
 pub use state::{KeyOfApi, VersionOfApi, WholeApi, value};
 pub use verify::{Verification, verify};
 
-/// What the audit entry of a call shows beside the caller and the change.
+/// Parts of the audit entry of a call beside the caller and the change.
 #[derive(Debug, Clone)]
 pub struct AuditContext {
     pub action: Action,

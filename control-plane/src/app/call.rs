@@ -16,7 +16,7 @@ pub struct Call {
     pub if_match: IfMatch,
     /// Trace context of the caller: its `traceparent`, and behind a space its `tracestate`.
     pub trace_context: Option<String>,
-    /// What the audit entry of the call shows beside the caller and the change.
+    /// Parts of the audit entry of the call beside the caller and the change.
     pub audit_context: AuditContext,
 }
 

@@ -96,7 +96,7 @@ impl Settings {
     }
 }
 
-/// Whether an index has all environments of the account.
+/// Part of the account's environments that an index has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Coverage {
     Whole,
