@@ -11,9 +11,6 @@ const FIELDS: &str = "Name:name,Description:description,Method:method,Path:path,
                       CORS exposes:corsExposes,CORS credentials:corsCredentials,\
                       CORS max age:corsMaxAge,Id:id,Updated:updatedAt";
 
-/// Seconds for which browsers remember cross-origin rules that name no time.
-const CORS_MAX_AGE: &str = "600";
-
 /// Everything about one published API.
 pub fn whole(api: &Json) -> String {
     let texts = [
@@ -87,10 +84,7 @@ fn cors(api: &Json) -> Vec<(&'static str, Option<String>)> {
         let texts = api.texts(path).join(", ");
         (!texts.is_empty()).then_some(texts)
     };
-    let max_age = match api.has("cors.maxAgeSeconds") {
-        true => api.text("cors.maxAgeSeconds"),
-        false => CORS_MAX_AGE.to_owned(),
-    };
+    let max_age = api.text("cors.maxAgeSeconds");
     let origins = texts("cors.origins").unwrap_or_else(|| "none".to_owned());
     let has_credentials = api.text("cors.credentials") == "true";
     vec![
