@@ -132,15 +132,18 @@ struct Selection {
     /// How many of environment, status and text the statements bind.
     values: usize,
     count: &'static str,
+    /// Counts those that are older than the flow of the last value.
+    count_older: &'static str,
     newest_first: &'static str,
     oldest_first: &'static str,
 }
 
 macro_rules! selection {
-    ($values:literal, $id:literal, $from:literal, $part:literal) => {
+    ($values:literal, $id:literal, $from:literal, $older:literal, $part:literal) => {
         Selection {
             values: $values,
             count: concat!("SELECT COUNT(*) AS total ", $from),
+            count_older: concat!("SELECT COUNT(*) AS total ", $from, " AND ", $id, $older),
             newest_first: selection!(ids: $id, $from, " DESC ", $part),
             oldest_first: selection!(ids: $id, $from, " ", $part),
         }
@@ -154,12 +157,14 @@ const ALL: Selection = selection!(
     1,
     "id",
     "FROM flow WHERE environment_id = $1 AND deleted_at IS NULL",
+    " < $2",
     "LIMIT $2 OFFSET $3"
 );
 const IN_STATUS: Selection = selection!(
     2,
     "id",
     "FROM flow WHERE environment_id = $1 AND status = $2 AND deleted_at IS NULL",
+    " < $3",
     "LIMIT $3 OFFSET $4"
 );
 const WITH_TEXT: Selection = selection!(
@@ -167,11 +172,9 @@ const WITH_TEXT: Selection = selection!(
     "flow_id",
     "FROM flow_text WHERE environment_id = $1 AND ($2 = '' OR status = $2) AND (instr(name, $3) > \
      0 OR instr(description, $3) > 0)",
+    " < $4",
     "LIMIT $4 OFFSET $5"
 );
-
-/// Ids that the first page of a search reads at least. Where there are fewer, they need no count.
-const IDS_AT_ONCE: u32 = 1_000;
 
 /// The environment's flows, newest first.
 pub async fn list(
@@ -183,28 +186,41 @@ pub async fn list(
     let text = search::ignoring_case(&filter.search)?;
     let status = filter.status.map_or("", Status::as_str);
     let all: [&dyn Value; 3] = [environment, &status, &text];
-    let is_search = !text.is_empty();
-    let selection = match (is_search, filter.status) {
-        (false, None) => ALL,
-        (false, Some(_)) => IN_STATUS,
-        (true, _) => WITH_TEXT,
+    let selection = match (text.is_empty(), filter.status) {
+        (true, None) => ALL,
+        (true, Some(_)) => IN_STATUS,
+        (false, _) => WITH_TEXT,
     };
     let values = &all[..selection.values];
-    if is_search && page.offset == 0 {
-        let limit = page.limit.max(IDS_AT_ONCE);
-        let mut ids = read_ids(db, selection.newest_first, values, limit, 0).await?;
-        if ids.len() < limit as usize {
-            let total = ids.len() as u64;
-            ids.truncate(page.limit as usize);
-            let items = with_ids(db, environment, &ids).await?;
-            return Ok(ListPage { items, total, page });
-        }
-    }
-    let count = search::statement(db, selection.count);
-    let total: u64 = db.one(count, values).await?;
-    let ids = page_of_ids(db, &selection, values, total, page).await?;
+    let (ids, total) = if page.offset == 0 {
+        first_page(db, &selection, values, page.limit).await?
+    } else {
+        let count = search::statement(db, selection.count);
+        let total = db.one(count, values).await?;
+        let ids = page_of_ids(db, &selection, values, total, page).await?;
+        (ids, total)
+    };
     let items = with_ids(db, environment, &ids).await?;
     Ok(ListPage { items, total, page })
+}
+
+/// Reads the ids of the first page and how many there are in all. Only those behind the page are
+/// counted, so that a search looks at each flow once.
+async fn first_page(
+    db: &mut Db,
+    selection: &Selection,
+    values: &[&dyn Value],
+    limit: u32,
+) -> Result<(Vec<FlowId>, u64)> {
+    let ids = read_ids(db, selection.newest_first, values, limit, 0).await?;
+    let read = ids.len() as u64;
+    let Some(last) = ids.last().filter(|_| read == u64::from(limit)) else {
+        return Ok((ids, read));
+    };
+    let count = search::statement(db, selection.count_older);
+    let last: [&dyn Value; 1] = [last];
+    let older: u64 = db.one(count, &[values, &last].concat()).await?;
+    Ok((ids, read + older))
 }
 
 /// Reads the ids of a page of `total` ones, from the end of the list that is nearer.

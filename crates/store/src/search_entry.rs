@@ -18,9 +18,9 @@ use crate::{Db, Result};
 /// Entries that are found of each field at most, of those that were indexed last.
 pub const MAX_FOUND: u32 = 1_000;
 
-/// Entries of an environment, those that were indexed last, that are searched before all others.
-/// PostgreSQL reads each entry that has the words before it knows the newest ones: where many have
-/// them, enough are among these.
+/// Entries of an environment, those that were indexed last, that PostgreSQL searches one by one
+/// before it asks the index. From there it reads each entry that has the words before it knows the
+/// newest ones: where many have them, enough are among these.
 const NEWEST: u32 = 5_000;
 
 /// Bytes of the terms of one entry. PostgreSQL holds less than 1 MiB.
@@ -129,9 +129,15 @@ pub(crate) async fn fill(db: &mut Db) -> Result<()> {
 }
 
 const FIND: &str = "SELECT id, kind, name, description FROM (SELECT rowid AS found FROM \
-                    search_index WHERE search_index MATCH $1 AND rowid > $4 ORDER BY rowid DESC \
-                    LIMIT $2) matches JOIN search_entry ON number = found WHERE environment_id = \
-                    $3";
+                    search_index WHERE search_index MATCH $1 ORDER BY rowid DESC LIMIT $2) \
+                    matches JOIN search_entry ON number = found WHERE environment_id = $3";
+
+/// Looks at the entries one by one: the index of words has no order of entries. The query is read
+/// once.
+const FIND_NEWEST: &str = "SELECT id, kind, name, description FROM search_entry WHERE \
+                           environment_id = $3 AND number > $4 AND (SELECT terms @@ (SELECT \
+                           CAST($1 AS TSQUERY)) FROM search_index WHERE rowid = number) ORDER BY \
+                           number DESC LIMIT $2";
 
 const BEFORE_NEWEST: &str = "SELECT number FROM search_entry WHERE environment_id = $1 ORDER BY \
                              number DESC LIMIT 1 OFFSET $2";
@@ -165,7 +171,7 @@ pub async fn find(
     // whether there are more than the result can have.
     let anywhere = match dialect {
         Dialect::Sqlite => None,
-        Dialect::Postgres => Some(matches(db, environment, &all, before_newest).await?),
+        Dialect::Postgres => Some(matches(db, environment, &all, None, before_newest).await?),
     };
     if let Some(entries) = anywhere.as_ref().filter(|entries| !is_full(entries)) {
         return Ok(entries.clone());
@@ -189,14 +195,9 @@ pub async fn find(
     for (query, of_field) in queries {
         let query = dialect.all_of(&query);
         let of_field = of_field.filter(|_| dialect == Dialect::Postgres);
-        let entries = match of_field.map(|of_field| dialect.all_of(&of_field)) {
-            Some(of_field) => matches_of_field(db, environment, &of_field, &query).await?,
-            None => None,
-        };
-        let entries = match entries {
-            Some(entries) => entries,
-            None => matches(db, environment, &query, before_newest).await?,
-        };
+        let of_field = of_field.map(|of_field| dialect.all_of(&of_field));
+        let of_field = of_field.as_deref();
+        let entries = matches(db, environment, &query, of_field, before_newest).await?;
         let is_full = is_full(&entries);
         add_new(&mut found, entries);
         if is_full {
@@ -205,7 +206,7 @@ pub async fn find(
     }
     let anywhere = match anywhere {
         Some(entries) => entries,
-        None => matches(db, environment, &all, before_newest).await?,
+        None => matches(db, environment, &all, None, before_newest).await?,
     };
     add_new(&mut found, anywhere);
     Ok(found)
@@ -239,23 +240,29 @@ async fn matches_of_field(
 }
 
 /// Finds what a query of the index of words finds: the last [`MAX_FOUND`] that were indexed, or
-/// everything where these are fewer. What is after `before_newest` is searched first.
+/// everything where these are fewer. `of_field` is a part of the query that may leave few entries;
+/// else what is after `before_newest` is searched before the rest.
 async fn matches(
     db: &mut Db,
     environment: &EnvironmentId,
     query: &str,
+    of_field: Option<&str>,
     before_newest: Option<i64>,
 ) -> Result<Vec<SearchEntry>> {
-    let find = db.dialect().word_index_text(FIND);
-    let mut entries = Vec::new();
-    for after in before_newest.into_iter().chain([0]) {
-        let values: [&dyn Value; 4] = [&query, &MAX_FOUND, environment, &after];
-        entries = db.all(AssertSqlSafe(find.clone()), &values).await?;
-        if is_full(&entries) {
-            break;
+    if let Some(of_field) = of_field
+        && let Some(entries) = matches_of_field(db, environment, of_field, query).await?
+    {
+        return Ok(entries);
+    }
+    let values: [&dyn Value; 4] = [&query, &MAX_FOUND, environment, &before_newest];
+    if before_newest.is_some() {
+        let newest: Vec<SearchEntry> = db.all(FIND_NEWEST, &values).await?;
+        if is_full(&newest) {
+            return Ok(newest);
         }
     }
-    Ok(entries)
+    let find = AssertSqlSafe(db.dialect().word_index_text(FIND));
+    db.all(find, &values[..3]).await
 }
 
 /// Returns whether a query may find more than these.

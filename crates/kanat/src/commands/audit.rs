@@ -89,11 +89,11 @@ impl List {
         };
         let user_id = match self.user_id {
             Some(user) if user.contains('@') => Some(client.id(&MEMBER, &user).await?),
-            Some(user) => Some(check_id("--user-id", user, "kanat member list")?),
+            Some(user) => Some(check_id("--user-id", user, CALLERS)?),
             None => None,
         };
         let entity_id = self.entity_id;
-        let entity_id = entity_id.map(|id| check_id("--entity-id", id, "kanat audit list"));
+        let entity_id = entity_id.map(|id| check_id("--entity-id", id, "`kanat audit list`"));
         let query = self.page.with([
             ("action", self.action),
             ("entityType", self.entity_type),
@@ -111,13 +111,16 @@ impl List {
     }
 }
 
+/// Lists with the ids of those who change things.
+const CALLERS: &str = "`kanat member list` and `kanat api-key list`";
+
 /// Errors when a text is no id: the log would be asked for what it cannot have.
-fn check_id(flag: &str, text: String, list: &str) -> Result<String> {
+fn check_id(flag: &str, text: String, lists: &str) -> Result<String> {
     if text.contains('_') || text == "system" {
         return Ok(text);
     }
     Err(usage(format!(
-        "{flag}: {text:?} is no id, such as flw_... or mem_...; `{list}` shows ids"
+        "{flag}: {text:?} is no id, such as flw_... or mem_...; see {lists}"
     )))
 }
 
@@ -145,8 +148,9 @@ mod tests {
         for id in ["flw_1", "mem_1", "key_1", "system"] {
             assert_eq!(check_id("--user-id", id.to_owned(), "").unwrap(), id);
         }
-        let refused = check_id("--user-id", "bob".to_owned(), "kanat member list");
+        let refused = check_id("--user-id", "bob".to_owned(), CALLERS);
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains("\"bob\" is no id"), "{refused}");
+        assert!(refused.contains("`kanat api-key list`"), "{refused}");
     }
 }

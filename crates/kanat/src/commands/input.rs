@@ -98,9 +98,13 @@ pub const TEXT_HINT: &str = "a file whose name ends with .csv, .tsv or .xml is t
                              is one that `kanat flow test` gets with --header \
                              content-type:text/csv";
 
-/// Returns where the file `path` stops being JSON; nothing when it is JSON or cannot be read again.
+/// Returns where the file `path` stops being JSON; nothing when it is JSON, or is a pipe, which
+/// gives its bytes once.
 pub fn json_fault(path: &str) -> Option<String> {
     let file = File::open(path).ok()?;
+    if !file.metadata().is_ok_and(|found| found.is_file()) {
+        return None;
+    }
     let error = serde_json::from_reader::<_, IgnoredAny>(BufReader::new(file)).err()?;
     Some(format!("{path} is not JSON: {error}"))
 }
@@ -186,5 +190,6 @@ mod tests {
         assert!(fault.contains("line 2"), "{fault}");
         std::fs::write(&file, "[]").unwrap();
         assert_eq!(json_fault(path), None);
+        assert_eq!(json_fault("/dev/null"), None);
     }
 }

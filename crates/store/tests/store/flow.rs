@@ -18,7 +18,7 @@ on_both_databases! {
     lists_are_newest_first_filtered_and_cut_into_pages
     a_search_follows_the_texts_of_flows
     a_long_page_is_whole_and_in_order
-    pages_near_the_end_are_those_of_the_same_order
+    pages_at_both_ends_are_those_of_one_order
     versions_and_former_tokens_of_a_flow_are_kept
     what_a_deployed_flow_uses_is_known_until_it_is_deleted
 }
@@ -259,7 +259,7 @@ async fn a_long_page_is_whole_and_in_order(test: TestStore) {
     assert_eq!(found.total, 130);
 }
 
-async fn pages_near_the_end_are_those_of_the_same_order(test: TestStore) {
+async fn pages_at_both_ends_are_those_of_one_order(test: TestStore) {
     let mut tx = test.store.begin().await.unwrap();
     for n in 0..10 {
         flow::insert(&mut tx, &test.flow(&format!("flow{n}")))
@@ -272,7 +272,9 @@ async fn pages_near_the_end_are_those_of_the_same_order(test: TestStore) {
             ..Filter::default()
         };
         for (limit, offset, numbers) in [
-            (3, 6, &[3, 2, 1][..]),
+            (3, 0, &[9, 8, 7][..]),
+            (10, 0, &[9, 8, 7, 6, 5, 4, 3, 2, 1, 0]),
+            (3, 6, &[3, 2, 1]),
             (3, 8, &[1, 0]),
             (20, 1, &[8, 7, 6, 5, 4, 3, 2, 1, 0]),
             (3, 10, &[]),
