@@ -1,7 +1,8 @@
 //! Names that files declare, and the words that they must not be made of.
 
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
-use syn::{Ident, ImplItem, Item, TraitItem};
+use syn::{ImplItem, Item, ItemMacro, TraitItem};
 
 /// Words that no declared name is made of any more, with their forms. docs/GLOSSARY.md says what
 /// replaces each.
@@ -111,6 +112,11 @@ impl<'a> Lines<'a> {
     }
 }
 
+/// Keywords that a declared name follows.
+const ITEMS: [&str; 8] = [
+    "const", "enum", "fn", "mod", "static", "struct", "trait", "type",
+];
+
 struct Declarations(Vec<Declaration>);
 
 impl Declarations {
@@ -118,6 +124,31 @@ impl Declarations {
         let name = name.to_string();
         self.0.push(Declaration { keyword, name });
     }
+
+    /// Adds the items among the arguments of a macro, and their public fields.
+    fn add_arguments(&mut self, arguments: TokenStream) {
+        let mut before = String::new();
+        let mut arguments = arguments.into_iter().peekable();
+        while let Some(argument) = arguments.next() {
+            let word = argument.to_string();
+            match argument {
+                TokenTree::Group(group) => self.add_arguments(group.stream()),
+                TokenTree::Ident(name) => {
+                    let is_field = before == "pub" && arguments.peek().is_some_and(is_colon);
+                    let item = ITEMS.into_iter().find(|keyword| *keyword == before);
+                    if let Some(keyword) = item.or(is_field.then_some("")) {
+                        self.add(keyword, &name);
+                    }
+                }
+                TokenTree::Literal(_) | TokenTree::Punct(_) => {}
+            }
+            before = word;
+        }
+    }
+}
+
+fn is_colon(token: &TokenTree) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == ':')
 }
 
 impl Visit<'_> for Declarations {
@@ -134,6 +165,13 @@ impl Visit<'_> for Declarations {
             _ => {}
         }
         visit::visit_item(self, item);
+    }
+
+    fn visit_item_macro(&mut self, item: &ItemMacro) {
+        let is_definition = item.ident.is_some();
+        if !is_definition {
+            self.add_arguments(item.mac.tokens.clone());
+        }
     }
 
     fn visit_impl_item(&mut self, item: &ImplItem) {
@@ -217,5 +255,14 @@ mod tests {
             .map(|found| format!("{} {}", lines.of_declaration(found), found.name))
             .collect();
         assert_eq!(found, ["1 Page", "2 rows", "5 rows_of", "6 rows", "8 rows"]);
+    }
+
+    #[test]
+    fn declarations_are_found_in_arguments_of_macros() {
+        let text = "record! {\n    pub struct Page in \"page\" {\n        pub rows: u8,\n    }\n}\n\
+                    statements! {\n    fn get(id: &Id) -> Page = \"\";\n}\n";
+        let found = Declaration::of(&syn::parse_file(text).unwrap());
+        let found: Vec<_> = found.iter().map(|found| found.name.as_str()).collect();
+        assert_eq!(found, ["Page", "rows", "get"]);
     }
 }
