@@ -7,18 +7,13 @@ use crate::record::record;
 use crate::statement::statements;
 use crate::{Db, Error};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Account {
-    pub id: AccountId,
-    pub name: String,
-    pub created_at: Timestamp,
+record! {
+    pub struct Account in "account" {
+        pub id: AccountId,
+        pub name: String,
+        pub created_at: Timestamp,
+    }
 }
-
-record!(Account in "account" {
-    id,
-    name,
-    created_at
-});
 
 pub async fn insert(db: &mut Db, account: &Account) -> Result<(), Error> {
     db.insert(account).await

@@ -10,19 +10,20 @@ use crate::sql::sql;
 use crate::statement::statements;
 use crate::{Db, Error, Result, search_entry};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Adapter {
-    pub id: AdapterId,
-    pub account_id: AccountId,
-    pub environment_id: EnvironmentId,
-    pub name: String,
-    pub description: String,
-    pub kind: Kind,
-    pub code: String,
-    /// Starts at 1 and grows by one with every modification.
-    pub version: u32,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
+record! {
+    pub struct Adapter in "adapter" {
+        pub id: AdapterId,
+        pub account_id: AccountId,
+        pub environment_id: EnvironmentId,
+        pub name: String,
+        pub description: String,
+        pub kind: Kind,
+        pub code: String,
+        /// Starts at 1 and grows by one with every modification.
+        pub version: u32,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
 }
 
 /// Which adapters are listed; an empty text is any.
@@ -31,13 +32,6 @@ pub struct Filter {
     /// Looked for in name and description.
     pub search: String,
     pub kind: String,
-}
-
-record! {
-    Adapter in "adapter" {
-        id, account_id, environment_id, name, description, kind, code, version, created_at,
-        updated_at
-    }
 }
 
 /// Errors when the environment has an adapter of that name.

@@ -7,24 +7,19 @@ use kanat_model::id::BootId;
 use crate::record::record;
 use crate::statement::statements;
 
-/// A request that was begun under a key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AnsweredRequest {
-    /// SHA-256 of all that makes it this request.
-    pub request: [u8; 32],
-    /// Sealed; absent while it runs.
-    pub answer: Option<Vec<u8>>,
-    /// The boot of the control plane that runs it, or ran it; empty when that was not written down.
-    pub begun_by: BootId,
-    pub created_at: Timestamp,
+record! {
+    /// A request that was begun under a key.
+    pub struct AnsweredRequest {
+        /// SHA-256 of all that makes it this request.
+        pub request: [u8; 32],
+        /// Sealed; absent while it runs.
+        pub answer: Option<Vec<u8>>,
+        /// The boot of the control plane that runs it, or ran it; empty when that was not written
+        /// down.
+        pub begun_by: BootId,
+        pub created_at: Timestamp,
+    }
 }
-
-record!(AnsweredRequest {
-    request,
-    answer,
-    begun_by,
-    created_at
-});
 
 statements! {
     /// Returns the request of a credential under the idempotency key `name`.

@@ -8,31 +8,25 @@ use crate::record::record;
 use crate::statement::{lists, statements};
 use crate::{Db, Result};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApiKey {
-    pub id: ApiKeyId,
-    pub account_id: AccountId,
-    pub name: String,
-    /// A role's text.
-    pub role: String,
-    /// The environment that the key is bound to.
-    pub environment_id: Option<EnvironmentId>,
-    pub sha256: [u8; 32],
-    /// The first characters of the key.
-    pub prefix: String,
-    pub created_at: Timestamp,
-    pub expires_at: Option<Timestamp>,
-    pub last_used_at: Option<Timestamp>,
-    /// Maker of the key: kind, id and name. Keys of earlier builds have none.
-    pub created_by_type: Option<PrincipalType>,
-    pub created_by_id: Option<String>,
-    pub created_by_name: Option<String>,
-}
-
 record! {
-    ApiKey in "api_key" {
-        id, account_id, name, role, environment_id, sha256, prefix, created_at, expires_at,
-        last_used_at, created_by_type, created_by_id, created_by_name
+    pub struct ApiKey in "api_key" {
+        pub id: ApiKeyId,
+        pub account_id: AccountId,
+        pub name: String,
+        /// A role's text.
+        pub role: String,
+        /// The environment that the key is bound to.
+        pub environment_id: Option<EnvironmentId>,
+        pub sha256: [u8; 32],
+        /// The first characters of the key.
+        pub prefix: String,
+        pub created_at: Timestamp,
+        pub expires_at: Option<Timestamp>,
+        pub last_used_at: Option<Timestamp>,
+        /// Maker of the key: kind, id and name. Keys of earlier builds have none.
+        pub created_by_type: Option<PrincipalType>,
+        pub created_by_id: Option<String>,
+        pub created_by_name: Option<String>,
     }
 }
 

@@ -12,40 +12,33 @@ use crate::column::Value;
 use crate::record::{FromRow, record};
 use crate::{Db, Result};
 
-/// One request, or one act of the service itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    pub id: AuditEntryId,
-    pub account_id: AccountId,
-    pub at: Timestamp,
-    /// As in `flow.deploy`.
-    pub action: String,
-    pub entity_type: String,
-    pub entity_id: Option<String>,
-    pub entity_name: Option<String>,
-    /// None for what belongs to the account.
-    pub environment_id: Option<EnvironmentId>,
-    pub actor: Principal,
-    pub via: Via,
-    pub status: Status,
-    /// JSON text, here and below.
-    pub before: Option<String>,
-    pub after: Option<String>,
-    pub request_id: Option<String>,
-    /// IP address of the caller.
-    pub address: Option<String>,
-    /// Number of calls that the entry tells.
-    pub calls: u64,
-}
-
 record! {
-    Entry in "audit_entry" {
-        id, account_id, at, action, entity_type, entity_id, entity_name, environment_id,
-        actor: Principal {
+    /// One request, or one act of the service itself.
+    pub struct Entry in "audit_entry" {
+        pub id: AuditEntryId,
+        pub account_id: AccountId,
+        pub at: Timestamp,
+        /// As in `flow.deploy`.
+        pub action: String,
+        pub entity_type: String,
+        pub entity_id: Option<String>,
+        pub entity_name: Option<String>,
+        /// None for what belongs to the account.
+        pub environment_id: Option<EnvironmentId>,
+        pub actor: Principal {
             kind as "actor_type", id as "actor_id", name as "actor_name", email as "actor_email",
             role as "actor_role"
         },
-        via, status, before as "state_before", after as "state_after", request_id, address, calls
+        pub via: Via,
+        pub status: Status,
+        /// JSON text, here and below.
+        pub before: Option<String> as "state_before",
+        pub after: Option<String> as "state_after",
+        pub request_id: Option<String>,
+        /// IP address of the caller.
+        pub address: Option<String>,
+        /// Number of calls that the entry tells.
+        pub calls: u64,
     }
 }
 

@@ -15,27 +15,21 @@ use crate::sql::sql;
 use crate::statement::statements;
 use crate::{Db, Result};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BatchJob {
-    pub id: BatchJobId,
-    pub account_id: AccountId,
-    pub environment_id: EnvironmentId,
-    pub flow_id: FlowId,
-    pub status: Status,
-    pub total: u32,
-    pub concurrency: u32,
-    pub succeeded: u32,
-    pub failed: u32,
-    pub retry_of: Option<BatchJobId>,
-    pub created_at: Timestamp,
-    pub started_at: Option<Timestamp>,
-    pub finished_at: Option<Timestamp>,
-}
-
 record! {
-    BatchJob in "batch_job" {
-        id, account_id, environment_id, flow_id, status, total, concurrency, succeeded,
-        failed, retry_of, created_at, started_at, finished_at
+    pub struct BatchJob in "batch_job" {
+        pub id: BatchJobId,
+        pub account_id: AccountId,
+        pub environment_id: EnvironmentId,
+        pub flow_id: FlowId,
+        pub status: Status,
+        pub total: u32,
+        pub concurrency: u32,
+        pub succeeded: u32,
+        pub failed: u32,
+        pub retry_of: Option<BatchJobId>,
+        pub created_at: Timestamp,
+        pub started_at: Option<Timestamp>,
+        pub finished_at: Option<Timestamp>,
     }
 }
 

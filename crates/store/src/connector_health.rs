@@ -8,35 +8,29 @@ use crate::sql::sql;
 use crate::statement::{lists, statements};
 use crate::{Db, Result};
 
-/// How an instance does.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConnectorHealth {
-    pub instance_id: InstanceId,
-    pub status: String,
-    /// Observation that the status follows from.
-    pub reason: String,
-    pub since: Timestamp,
-    pub updated_at: Timestamp,
+record! {
+    /// How an instance does.
+    pub struct ConnectorHealth {
+        pub instance_id: InstanceId,
+        pub status: String,
+        /// Observation that the status follows from.
+        pub reason: String,
+        pub since: Timestamp,
+        pub updated_at: Timestamp,
+    }
 }
 
-/// One change of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HealthChange {
-    pub id: HealthChangeId,
-    pub instance_id: InstanceId,
-    pub previous: String,
-    pub status: String,
-    pub reason: String,
-    pub at: Timestamp,
+record! {
+    /// One change of it.
+    pub struct HealthChange in "connector_health_change" {
+        pub id: HealthChangeId,
+        pub instance_id: InstanceId,
+        pub previous: String,
+        pub status: String,
+        pub reason: String,
+        pub at: Timestamp,
+    }
 }
-
-record!(ConnectorHealth {
-    instance_id,
-    status,
-    reason,
-    since,
-    updated_at
-});
 
 const PUT: &str = sql!(
     ConnectorHealth,
@@ -60,15 +54,6 @@ statements! {
         "DELETE FROM connector_health_change WHERE instance_id = $1 AND id NOT IN (SELECT id FROM \
          connector_health_change WHERE instance_id = $1 ORDER BY id DESC LIMIT $2)";
 }
-
-record!(HealthChange in "connector_health_change" {
-    id,
-    instance_id,
-    previous,
-    status,
-    reason,
-    at
-});
 
 /// Adds a change to the history.
 pub async fn insert_change(db: &mut Db, change: &HealthChange) -> Result<()> {

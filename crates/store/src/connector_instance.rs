@@ -10,21 +10,22 @@ use crate::sql::sql;
 use crate::statement::statements;
 use crate::{Db, Error, Result, search_entry};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConnectorInstance {
-    pub id: InstanceId,
-    pub account_id: AccountId,
-    pub environment_id: EnvironmentId,
-    /// Id of the catalog entry.
-    pub catalog_id: String,
-    pub name: String,
-    pub display_name: String,
-    /// Sealed JSON object.
-    pub config: Vec<u8>,
-    /// Grows with every change of the row.
-    pub revision: u64,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
+record! {
+    pub struct ConnectorInstance in "connector_instance" {
+        pub id: InstanceId,
+        pub account_id: AccountId,
+        pub environment_id: EnvironmentId,
+        /// Id of the catalog entry.
+        pub catalog_id: String,
+        pub name: String,
+        pub display_name: String,
+        /// Sealed JSON object.
+        pub config: Vec<u8>,
+        /// Grows with every change of the row.
+        pub revision: u64,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
 }
 
 /// Filter of a list; empty texts find everything.
@@ -35,18 +36,12 @@ pub struct Filter {
     pub search: String,
 }
 
-/// Name that definitions refer to an instance by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Name {
-    pub id: InstanceId,
-    pub name: String,
-    pub catalog_id: String,
-}
-
 record! {
-    ConnectorInstance in "connector_instance" {
-        id, account_id, environment_id, catalog_id, name, display_name, config, revision,
-        created_at, updated_at
+    /// Name that definitions refer to an instance by.
+    pub struct Name {
+        pub id: InstanceId,
+        pub name: String,
+        pub catalog_id: String,
     }
 }
 
@@ -101,12 +96,6 @@ pub async fn list(
     )
     .await
 }
-
-record!(Name {
-    id,
-    name,
-    catalog_id
-});
 
 const UPDATE: &str = sql!(
     ConnectorInstance,

@@ -9,27 +9,21 @@ use crate::sql::sql;
 use crate::statement::{lists, statements};
 use crate::{Db, Result};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConsumerKey {
-    pub id: ConsumerKeyId,
-    pub api_id: PublishedApiId,
-    pub consumer: String,
-    /// First characters of the key's text.
-    pub prefix: String,
-    pub sha256: [u8; 32],
-    /// None for no limit, here and below.
-    pub rate_limit_per_second: Option<u32>,
-    pub daily_limit: Option<u32>,
-    pub standing: Standing,
-    /// The key that it was made in the place of.
-    pub rotated_from: Option<ConsumerKeyId>,
-    pub created_at: Timestamp,
-}
-
 record! {
-    ConsumerKey in "consumer_key" {
-        id, api_id, consumer, prefix, sha256, rate_limit_per_second, daily_limit, standing:
-        Standing { suspended, expires_at, revoked_at }, rotated_from, created_at
+    pub struct ConsumerKey in "consumer_key" {
+        pub id: ConsumerKeyId,
+        pub api_id: PublishedApiId,
+        pub consumer: String,
+        /// First characters of the key's text.
+        pub prefix: String,
+        pub sha256: [u8; 32],
+        /// None for no limit, here and below.
+        pub rate_limit_per_second: Option<u32>,
+        pub daily_limit: Option<u32>,
+        pub standing: Standing { suspended, expires_at, revoked_at },
+        /// The key that it was made in the place of.
+        pub rotated_from: Option<ConsumerKeyId>,
+        pub created_at: Timestamp,
     }
 }
 

@@ -8,26 +8,20 @@ use crate::sql::sql;
 use crate::statement::{lists, statements};
 use crate::{Db, Result};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EndpointSchema {
-    pub instance_id: InstanceId,
-    /// Method and path.
-    pub endpoint: String,
-    /// JSON of what the last check accepted; absent before the first.
-    pub accepted: Option<String>,
-    /// JSON of what was seen since then.
-    pub seen: String,
-    /// How many answers it was told from.
-    pub samples: u64,
-    pub first_seen_at: Timestamp,
-    pub last_seen_at: Timestamp,
-    pub checked_at: Option<Timestamp>,
-}
-
 record! {
-    EndpointSchema {
-        instance_id, endpoint, accepted, seen, samples, first_seen_at, last_seen_at,
-        checked_at
+    pub struct EndpointSchema {
+        pub instance_id: InstanceId,
+        /// Method and path.
+        pub endpoint: String,
+        /// JSON of what the last check accepted; absent before the first.
+        pub accepted: Option<String>,
+        /// JSON of what was seen since then.
+        pub seen: String,
+        /// How many answers it was told from.
+        pub samples: u64,
+        pub first_seen_at: Timestamp,
+        pub last_seen_at: Timestamp,
+        pub checked_at: Option<Timestamp>,
     }
 }
 

@@ -12,28 +12,29 @@ use crate::sql::sql;
 use crate::statement::{lists, statements};
 use crate::{Db, Error, Result};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Environment {
-    pub id: EnvironmentId,
-    pub account_id: AccountId,
-    pub name: String,
-    /// Requests that name no environment go to this one.
-    pub is_default: bool,
-    /// Grows with every change of what the environment's nodes run.
-    pub generation: u64,
-    /// Scheme, host and port under which consumers call; unique in the account.
-    pub base_url: Option<String>,
-    /// Editors do not change what it runs.
-    pub is_protected: bool,
-    pub promoters: Promoters,
-    /// Texts by name that expressions read.
-    pub variables: BTreeMap<String, String>,
-    /// Days that ended messages are kept; `None` for those of the service.
-    pub retention_days: Option<u32>,
-    /// Grows with every change of the row.
-    pub revision: u64,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
+record! {
+    pub struct Environment in "environment" {
+        pub id: EnvironmentId,
+        pub account_id: AccountId,
+        pub name: String,
+        /// Requests that name no environment go to this one.
+        pub is_default: bool,
+        /// Grows with every change of what the environment's nodes run.
+        pub generation: u64,
+        /// Scheme, host and port under which consumers call; unique in the account.
+        pub base_url: Option<String>,
+        /// Editors do not change what it runs.
+        pub is_protected: bool,
+        pub promoters: Promoters,
+        /// Texts by name that expressions read.
+        pub variables: BTreeMap<String, String>,
+        /// Days that ended messages are kept; `None` for those of the service.
+        pub retention_days: Option<u32>,
+        /// Grows with every change of the row.
+        pub revision: u64,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
 }
 
 impl Environment {
@@ -55,13 +56,6 @@ impl Environment {
             created_at: now,
             updated_at: now,
         }
-    }
-}
-
-record! {
-    Environment in "environment" {
-        id, account_id, name, is_default, generation, base_url, is_protected, promoters,
-        variables, retention_days, revision, created_at, updated_at
     }
 }
 

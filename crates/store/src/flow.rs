@@ -15,33 +15,35 @@ use crate::sql::sql;
 use crate::statement::statements;
 use crate::{Db, Error, Result, flow_text, search, search_entry};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Flow {
-    pub id: FlowId,
-    pub account_id: AccountId,
-    pub environment_id: EnvironmentId,
-    pub name: String,
-    pub description: String,
-    pub status: Status,
-    /// The last deployed version; 0 before the first deploy.
-    pub version: u32,
-    /// The trigger of the deployed version; of the draft before the first deploy.
-    pub trigger_kind: String,
-    /// The draft, its secrets masked.
-    pub yaml_config: String,
-    /// The draft as it was written, sealed; `None` when that is `yaml_config`.
-    pub sealed_config: Option<Vec<u8>>,
-    /// True while the definition differs from the deployed one, and before the first deploy.
-    /// Derived by each read, and not written.
-    pub draft: bool,
-    /// Summary of the draft's changes, for its next version.
-    pub change_summary: String,
-    /// The sealed webhook token, from the first definition with a webhook on.
-    pub webhook_token: Option<Vec<u8>>,
-    /// Grows with every change of the row.
-    pub revision: u64,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
+record! {
+    pub struct Flow in "flow" {
+        pub id: FlowId,
+        pub account_id: AccountId,
+        pub environment_id: EnvironmentId,
+        pub name: String,
+        pub description: String,
+        pub status: Status,
+        /// The last deployed version; 0 before the first deploy.
+        pub version: u32,
+        /// The trigger of the deployed version; of the draft before the first deploy.
+        pub trigger_kind: String,
+        /// The draft, its secrets masked.
+        pub yaml_config: String,
+        /// The draft as it was written, sealed; `None` when that is `yaml_config`.
+        pub sealed_config: Option<Vec<u8>>,
+        /// Summary of the draft's changes, for its next version.
+        pub change_summary: String,
+        /// The sealed webhook token, from the first definition with a webhook on.
+        pub webhook_token: Option<Vec<u8>>,
+        /// Grows with every change of the row.
+        pub revision: u64,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    } read {
+        /// True while the definition differs from the deployed one, and before the first deploy.
+        /// Derived by each read, and not written.
+        pub draft: bool,
+    }
 }
 
 /// Filter of a list.
@@ -50,15 +52,6 @@ pub struct Filter {
     pub status: Option<Status>,
     /// Looked for in name and description; empty finds everything.
     pub search: String,
-}
-
-record! {
-    Flow in "flow" {
-        id, account_id, environment_id, name, description, status, version, trigger_kind,
-        yaml_config, sealed_config, change_summary, webhook_token, revision, created_at,
-        updated_at
-    }
-    read { draft }
 }
 
 /// A statement that reads flows.
@@ -300,20 +293,15 @@ pub async fn update(db: &mut Db, flow: &mut Flow) -> Result<()> {
     search_entry::update(db, flow.id.as_str()).await
 }
 
-/// A definition that is not sealed: a draft, or a version where there is a number.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnsealedDefinition {
-    pub flow_id: FlowId,
-    /// 0 for the draft.
-    pub version: u32,
-    pub yaml_config: String,
+record! {
+    /// A definition that is not sealed: a draft, or a version where there is a number.
+    pub struct UnsealedDefinition {
+        pub flow_id: FlowId,
+        /// 0 for the draft.
+        pub version: u32,
+        pub yaml_config: String,
+    }
 }
-
-record!(UnsealedDefinition {
-    flow_id,
-    version,
-    yaml_config
-});
 
 const UNSEALED: &str = "SELECT flow_id, version, yaml_config FROM (SELECT id AS flow_id, CAST(0 \
                         AS BIGINT) AS version, yaml_config FROM flow WHERE sealed_config IS NULL \

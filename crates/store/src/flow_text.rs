@@ -11,22 +11,16 @@ use crate::record::record;
 use crate::statement::statements;
 use crate::{Db, Result};
 
-/// Texts of a flow, and its status.
-struct FlowText {
-    environment_id: EnvironmentId,
-    flow_id: FlowId,
-    status: Status,
-    name: String,
-    description: String,
+record! {
+    /// Texts of a flow, and its status.
+    struct FlowText {
+        environment_id: EnvironmentId,
+        flow_id: FlowId,
+        status: Status,
+        name: String,
+        description: String,
+    }
 }
-
-record!(FlowText {
-    environment_id,
-    flow_id,
-    status,
-    name,
-    description
-});
 
 statements! {
     /// Deletes the texts of a flow.

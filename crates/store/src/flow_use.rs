@@ -35,15 +35,14 @@ statements! {
          flow_use.resource_id = $1 AND flow.deleted_at IS NULL ORDER BY flow.name LIMIT 10";
 }
 
-/// A flow that uses a resource, with its deployed definition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct User {
-    pub flow_id: FlowId,
-    pub name: String,
-    /// Its secrets masked.
-    pub yaml_config: String,
-    /// As it was written, sealed; `None` when that is `yaml_config`.
-    pub sealed_config: Option<Vec<u8>>,
+record! {
+    /// A flow that uses a resource, with its deployed definition.
+    pub struct User {
+        pub flow_id: FlowId as "id",
+        pub name: String,
+        /// Its secrets masked.
+        pub yaml_config: String,
+        /// As it was written, sealed; `None` when that is `yaml_config`.
+        pub sealed_config: Option<Vec<u8>>,
+    }
 }
-
-record!(User { flow_id as "id", name, yaml_config, sealed_config });

@@ -9,28 +9,22 @@ use crate::record::{FromRow, RowExt, record};
 use crate::statement::{lists, statements};
 use crate::{Db, Result};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FlowVersion {
-    pub flow_id: FlowId,
-    /// From 1.
-    pub version: u32,
-    /// Its secrets masked.
-    pub yaml_config: String,
-    /// As it was written, sealed; `None` when that is `yaml_config`.
-    pub sealed_config: Option<Vec<u8>>,
-    pub change_summary: String,
-    pub created_at: Timestamp,
-    /// Caller that has deployed it; type and id are `None` for versions of builds that did not note
-    /// them. Then it was an API key.
-    pub created_by_type: Option<PrincipalType>,
-    pub created_by_id: Option<String>,
-    pub created_by_name: String,
-}
-
 record! {
-    FlowVersion in "flow_version" {
-        flow_id, version, yaml_config, sealed_config, change_summary, created_at, created_by_type,
-        created_by_id, created_by_name as "created_by"
+    pub struct FlowVersion in "flow_version" {
+        pub flow_id: FlowId,
+        /// From 1.
+        pub version: u32,
+        /// Its secrets masked.
+        pub yaml_config: String,
+        /// As it was written, sealed; `None` when that is `yaml_config`.
+        pub sealed_config: Option<Vec<u8>>,
+        pub change_summary: String,
+        pub created_at: Timestamp,
+        /// Caller that has deployed it; type and id are `None` for versions of builds that did not
+        /// note them. Then it was an API key.
+        pub created_by_type: Option<PrincipalType>,
+        pub created_by_id: Option<String>,
+        pub created_by_name: String as "created_by",
     }
 }
 

@@ -11,24 +11,18 @@ use crate::sql::sql;
 use crate::statement::{lists, statements};
 use crate::{Db, Error, Result, search_entry};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LookupTable {
-    pub id: LookupTableId,
-    pub account_id: AccountId,
-    pub environment_id: EnvironmentId,
-    pub name: String,
-    pub description: String,
-    /// Starts at 1 and grows by one with every modification.
-    pub version: u32,
-    pub entries_count: u32,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
-}
-
 record! {
-    LookupTable in "lookup_table" {
-        id, account_id, environment_id, name, description, version, entries_count,
-        created_at, updated_at
+    pub struct LookupTable in "lookup_table" {
+        pub id: LookupTableId,
+        pub account_id: AccountId,
+        pub environment_id: EnvironmentId,
+        pub name: String,
+        pub description: String,
+        /// Starts at 1 and grows by one with every modification.
+        pub version: u32,
+        pub entries_count: u32,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
     }
 }
 

@@ -10,40 +10,33 @@ use crate::sql::sql;
 use crate::statement::{lists, statements};
 use crate::{Db, Error, Result};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
-    pub id: MemberId,
-    pub account_id: AccountId,
-    /// Address that was invited, or that the issuer has verified.
-    pub email: Option<String>,
-    /// The address by which it is found: of several that differ in case there is one.
-    pub normalized_email: Option<String>,
-    pub name: String,
-    /// A role's text.
-    pub role: String,
-    /// Issuer of the person's tokens; `None` of one who is invited.
-    pub issuer: Option<String>,
-    /// Subject of the person's tokens.
-    pub subject: Option<String>,
-    /// SHA-256 of the token of the invitation, until it is used.
-    pub invite_sha256: Option<[u8; 32]>,
-    pub invite_expires_at: Option<Timestamp>,
-    /// Who has invited: kind, id and name. Nobody invites people whose roles an issuer gives.
-    pub invited_by_type: Option<PrincipalType>,
-    pub invited_by_id: Option<String>,
-    pub invited_by_name: Option<String>,
-    pub invited_at: Option<Timestamp>,
-    pub joined_at: Option<Timestamp>,
-    pub last_seen_at: Option<Timestamp>,
-    /// Grows with every change of the row, but for `last_seen_at`.
-    pub revision: u64,
-}
-
 record! {
-    Member in "member" {
-        id, account_id, email, normalized_email, name, role, issuer, subject, invite_sha256,
-        invite_expires_at, invited_by_type, invited_by_id, invited_by_name, invited_at, joined_at,
-        last_seen_at, revision
+    pub struct Member in "member" {
+        pub id: MemberId,
+        pub account_id: AccountId,
+        /// Address that was invited, or that the issuer has verified.
+        pub email: Option<String>,
+        /// The address by which it is found: of several that differ in case there is one.
+        pub normalized_email: Option<String>,
+        pub name: String,
+        /// A role's text.
+        pub role: String,
+        /// Issuer of the person's tokens; `None` of one who is invited.
+        pub issuer: Option<String>,
+        /// Subject of the person's tokens.
+        pub subject: Option<String>,
+        /// SHA-256 of the token of the invitation, until it is used.
+        pub invite_sha256: Option<[u8; 32]>,
+        pub invite_expires_at: Option<Timestamp>,
+        /// Who has invited: kind, id and name. Nobody invites people whose roles an issuer gives.
+        pub invited_by_type: Option<PrincipalType>,
+        pub invited_by_id: Option<String>,
+        pub invited_by_name: Option<String>,
+        pub invited_at: Option<Timestamp>,
+        pub joined_at: Option<Timestamp>,
+        pub last_seen_at: Option<Timestamp>,
+        /// Grows with every change of the row, but for `last_seen_at`.
+        pub revision: u64,
     }
 }
 

@@ -13,33 +13,28 @@ use crate::sql::sql;
 use crate::{Db, Result};
 pub use environment::EnvironmentStatus;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
-    pub id: NodeId,
-    pub boot_id: BootId,
-    /// Address that operators reach it at; may be empty.
-    pub address: String,
-    /// Version of the build.
-    pub build: String,
-    /// The boot of the control plane that it is connected to; empty when to none.
-    pub control_plane: BootId,
-    /// In the words of the API.
-    pub status: String,
-    /// Messages that it works on.
-    pub in_flight: u32,
-    /// State of each environment that the node serves, in order of their ids.
-    pub environments: Vec<EnvironmentStatus>,
-    /// It serves all environments, those too that it does not run yet.
-    pub serves_all: bool,
-    pub last_seen_at: Timestamp,
-}
-
 record! {
-    Node {
-        id, boot_id, address, build, control_plane, status, in_flight, last_seen_at
+    pub struct Node {
+        pub id: NodeId,
+        pub boot_id: BootId,
+        /// Address that operators reach it at; may be empty.
+        pub address: String,
+        /// Version of the build.
+        pub build: String,
+        /// The boot of the control plane that it is connected to; empty when to none.
+        pub control_plane: BootId,
+        /// In the words of the API.
+        pub status: String,
+        /// Messages that it works on.
+        pub in_flight: u32,
+        pub last_seen_at: Timestamp,
+    } read {
+        /// It serves all environments, those too that it does not run yet.
+        pub serves_all: bool,
+    } default {
+        /// State of each environment that the node serves, in order of their ids.
+        pub environments: Vec<EnvironmentStatus>,
     }
-    read { serves_all }
-    default { environments }
 }
 
 /// Value of the column `environments` for a node that serves all of them.

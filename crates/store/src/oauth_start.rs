@@ -8,22 +8,16 @@ use crate::record::record;
 use crate::statement::statements;
 use crate::{Db, Error};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OauthStart {
-    pub state_sha256: [u8; 32],
-    pub account_id: AccountId,
-    pub environment_id: EnvironmentId,
-    pub instance_id: InstanceId,
-    pub redirect_uri: String,
-    /// Sealed.
-    pub verifier: Vec<u8>,
-    pub expires_at: Timestamp,
-}
-
 record! {
-    OauthStart in "oauth_start" {
-        state_sha256, account_id, environment_id, instance_id, redirect_uri, verifier,
-        expires_at
+    pub struct OauthStart in "oauth_start" {
+        pub state_sha256: [u8; 32],
+        pub account_id: AccountId,
+        pub environment_id: EnvironmentId,
+        pub instance_id: InstanceId,
+        pub redirect_uri: String,
+        /// Sealed.
+        pub verifier: Vec<u8>,
+        pub expires_at: Timestamp,
     }
 }
 

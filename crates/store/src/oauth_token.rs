@@ -9,19 +9,20 @@ use crate::sql::sql;
 use crate::statement::statements;
 use crate::{Db, Result};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OauthToken {
-    pub instance_id: InstanceId,
-    pub environment_id: EnvironmentId,
-    /// Sealed; absent until the provider gave some.
-    pub tokens: Option<Vec<u8>>,
-    pub expires_at: Option<Timestamp>,
-    /// When new ones are due; absent when nothing is to be waited for.
-    pub refresh_at: Option<Timestamp>,
-    /// Attempts in a row that failed and may be made again.
-    pub failures: u32,
-    /// Why the provider will give no more; empty while it does.
-    pub refused: String,
+record! {
+    pub struct OauthToken {
+        pub instance_id: InstanceId,
+        pub environment_id: EnvironmentId,
+        /// Sealed; absent until the provider gave some.
+        pub tokens: Option<Vec<u8>>,
+        pub expires_at: Option<Timestamp>,
+        /// When new ones are due; absent when nothing is to be waited for.
+        pub refresh_at: Option<Timestamp>,
+        /// Attempts in a row that failed and may be made again.
+        pub failures: u32,
+        /// Why the provider will give no more; empty while it does.
+        pub refused: String,
+    }
 }
 
 /// Lease of a token request: its holder, and its end.
@@ -50,12 +51,6 @@ impl LeftAlone {
 fn listed(ids: &[EnvironmentId]) -> String {
     let ids: Vec<&str> = ids.iter().map(EnvironmentId::as_str).collect();
     format!(" {} ", ids.join(" "))
-}
-
-record! {
-    OauthToken {
-        instance_id, environment_id, tokens, expires_at, refresh_at, failures, refused
-    }
 }
 
 const PUT: &str = sql!(

@@ -9,29 +9,23 @@ use crate::sql::sql;
 use crate::statement::{lists, statements};
 use crate::{Db, Error, Result};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Policy {
-    pub id: PolicyId,
-    pub account_id: AccountId,
-    /// Unique in the account.
-    pub name: String,
-    pub description: String,
-    pub severity: Severity,
-    pub expression: String,
-    pub message: String,
-    /// Environments that the policy holds for; none means all.
-    pub environment_ids: Vec<EnvironmentId>,
-    pub enabled: bool,
-    /// Grows with every change of the row.
-    pub revision: u64,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
-}
-
 record! {
-    Policy in "policy" {
-        id, account_id, name, description, severity, expression, message, environment_ids,
-        enabled, revision, created_at, updated_at
+    pub struct Policy in "policy" {
+        pub id: PolicyId,
+        pub account_id: AccountId,
+        /// Unique in the account.
+        pub name: String,
+        pub description: String,
+        pub severity: Severity,
+        pub expression: String,
+        pub message: String,
+        /// Environments that the policy holds for; none means all.
+        pub environment_ids: Vec<EnvironmentId>,
+        pub enabled: bool,
+        /// Grows with every change of the row.
+        pub revision: u64,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
     }
 }
 

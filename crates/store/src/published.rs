@@ -12,18 +12,19 @@ use crate::statement::statements;
 use crate::{Db, Result, meta};
 pub use revision::Revision;
 
-/// A resource as nodes know it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PublishedResource {
-    /// `flow/<id>`, `lookup_table/<id>` or `connector_instance/<id>`.
-    pub resource_id: String,
-    /// SHA-256 of the body; of nothing, when removed.
-    pub hash: [u8; 32],
-    /// The sealed body; empty when removed.
-    pub sealed: Vec<u8>,
-    /// The generation of the environment that brought it.
-    pub generation: u64,
-    pub removed: bool,
+record! {
+    /// A resource as nodes know it.
+    pub struct PublishedResource {
+        /// `flow/<id>`, `lookup_table/<id>` or `connector_instance/<id>`.
+        pub resource_id: String,
+        /// SHA-256 of the body; of nothing, when removed.
+        pub hash: [u8; 32],
+        /// The sealed body; empty when removed.
+        pub sealed: Vec<u8>,
+        /// The generation of the environment that brought it.
+        pub generation: u64,
+        pub removed: bool,
+    }
 }
 
 /// All that an environment runs.
@@ -34,14 +35,6 @@ pub struct Snapshot {
     /// In order of their ids, without the removed ones.
     pub resources: Vec<PublishedResource>,
 }
-
-record!(PublishedResource {
-    resource_id,
-    hash,
-    sealed,
-    generation,
-    removed
-});
 
 const PUT: &str = sql!(
     PublishedResource,

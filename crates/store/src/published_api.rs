@@ -13,37 +13,30 @@ use crate::sql::sql;
 use crate::statement::{lists, statements};
 use crate::{Db, Error, Result, search_entry};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PublishedApi {
-    pub id: PublishedApiId,
-    pub account_id: AccountId,
-    pub environment_id: EnvironmentId,
-    pub name: String,
-    pub description: String,
-    pub method: Method,
-    pub path: String,
-    /// Equal for paths that match the same requests; unique for its method.
-    pub shape: String,
-    pub auth: Auth,
-    /// Only where tokens open the API.
-    pub oauth2: Option<OAuth2>,
-    pub validation: Validation,
-    pub deadline_ms: u64,
-    pub on_timeout: OnTimeout,
-    pub strict_response: bool,
-    /// None when pages of other origins may not call.
-    pub cors: Option<Cors>,
-    /// Grows with every change of the API and of its versions.
-    pub revision: u64,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
-}
-
 record! {
-    PublishedApi in "published_api" {
-        id, account_id, environment_id, name, description, method, path, shape, auth,
-        oauth2, validation, deadline_ms, on_timeout, strict_response, cors, revision,
-        created_at, updated_at
+    pub struct PublishedApi in "published_api" {
+        pub id: PublishedApiId,
+        pub account_id: AccountId,
+        pub environment_id: EnvironmentId,
+        pub name: String,
+        pub description: String,
+        pub method: Method,
+        pub path: String,
+        /// Equal for paths that match the same requests; unique for its method.
+        pub shape: String,
+        pub auth: Auth,
+        /// Only where tokens open the API.
+        pub oauth2: Option<OAuth2>,
+        pub validation: Validation,
+        pub deadline_ms: u64,
+        pub on_timeout: OnTimeout,
+        pub strict_response: bool,
+        /// None when pages of other origins may not call.
+        pub cors: Option<Cors>,
+        /// Grows with every change of the API and of its versions.
+        pub revision: u64,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
     }
 }
 

@@ -34,33 +34,53 @@ pub(crate) trait Table: Record {
     const INSERT: &'static str;
 }
 
-/// Makes a struct a [`Record`], and a [`Table`] with `in`. A column is named like its field, or by
-/// the text after `as`. The fields of a struct within it have columns of their own. The fields
-/// after `read` are columns of statements, and not of the table: they are read, and not bound. The
-/// fields after `default` are filled in later.
+/// Declares a struct that is a [`Record`], and a [`Table`] with `in`. It is `Debug`, `Clone`,
+/// `PartialEq` and `Eq`. A column is named like its field, or by the text after `as`. A field that
+/// is a struct has the names of its own fields in braces after its type, and each of them is a
+/// column. The fields after `read` are columns of statements, and not of the table: they are read,
+/// and not bound. The fields after `default` are filled in later.
 macro_rules! record {
     (
-        $record:ident $(in $table:literal)? {
-            $($field:ident $(as $column:literal)?
-                $(: $part:ident { $($inner:ident $(as $of_inner:literal)?),* })?),* $(,)?
+        $(#[$about:meta])*
+        $visibility:vis struct $record:ident $(in $table:literal)? {
+            $(
+                $(#[$about_field:meta])*
+                $field_visibility:vis $field:ident: $type:ty
+                    $(as $column:literal)?
+                    $({ $($inner:ident $(as $of_inner:literal)?),* })?
+            ),* $(,)?
         }
-        $(read { $($derived:ident),* })?
-        $(default { $($absent:ident),* })?
+        $(read {$(
+            $(#[$about_derived:meta])*
+            $derived_visibility:vis $derived:ident: $derived_type:ty
+        ),* $(,)?})?
+        $(default {$(
+            $(#[$about_absent:meta])*
+            $absent_visibility:vis $absent:ident: $absent_type:ty
+        ),* $(,)?})?
     ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        $visibility struct $record {
+            $($(#[$about_field])* $field_visibility $field: $type,)*
+            $($($(#[$about_derived])* $derived_visibility $derived: $derived_type,)*)?
+            $($($(#[$about_absent])* $absent_visibility $absent: $absent_type,)*)?
+        }
+
         impl $crate::record::FromRow for $record {
             const COLUMNS: &'static [&'static [&'static str]] = &[$(
                 $crate::record::record!(
-                    @names $field $(as $column)? $(: $part { $($inner $(as $of_inner)?),* })?
+                    @names $field $(as $column)? $({ $($inner $(as $of_inner)?),* })?
                 ),
             )*];
 
             fn read(row: &sqlx::any::AnyRow, _: usize) -> Result<Self, $crate::Error> {
                 Ok(Self {
                     $($field: $crate::record::record!(
-                        @read row $field $(as $column)?
-                        $(: $part { $($inner $(as $of_inner)?),* })?
+                        @read row $type, $field $(as $column)?
+                        $({ $($inner $(as $of_inner)?),* })?
                     ),)*
-                    $($($derived: $crate::record::record!(@read row $derived),)*)?
+                    $($($derived: $crate::record::record!(@read row $derived_type, $derived),)*)?
                     $($($absent: Default::default(),)*)?
                 })
             }
@@ -77,7 +97,7 @@ macro_rules! record {
             fn values(&self) -> Vec<&dyn $crate::column::Value> {
                 let groups: &[&[&dyn $crate::column::Value]] = &[$(
                     $crate::record::record!(
-                        @values self $field $(: $part { $($inner),* })?
+                        @values self $field $({ $($inner),* })?
                     ),
                 )*];
                 groups.concat()
@@ -86,19 +106,22 @@ macro_rules! record {
     };
     (@name $field:ident) => { stringify!($field) };
     (@name $field:ident as $column:literal) => { $column };
-    (@names $field:ident : $part:ident { $($inner:ident $(as $column:literal)?),* }) => {
+    (@names $field:ident { $($inner:ident $(as $column:literal)?),* }) => {
         &[$($crate::record::record!(@name $inner $(as $column)?)),*]
     };
     (@names $($field:tt)*) => { &[$crate::record::record!(@name $($field)*)] };
-    (@read $row:ident $field:ident : $part:ident { $($inner:ident $(as $column:literal)?),* }) => {
-        $part {
-            $($inner: $crate::record::record!(@read $row $inner $(as $column)?)),*
+    (
+        @read $row:ident $type:ty, $field:ident { $($inner:ident $(as $column:literal)?),* }
+    ) => {{
+        type Part = $type;
+        Part {
+            $($inner: $crate::record::record!(@read $row _, $inner $(as $column)?)),*
         }
-    };
-    (@read $row:ident $($field:tt)*) => {
+    }};
+    (@read $row:ident $type:ty, $($field:tt)*) => {
         $crate::record::RowExt::column($row, $crate::record::record!(@name $($field)*))?
     };
-    (@values $record:ident $field:ident : $part:ident { $($inner:ident),* }) => {
+    (@values $record:ident $field:ident { $($inner:ident),* }) => {
         &[$(&$record.$field.$inner),*]
     };
     (@values $record:ident $field:ident) => { &[&$record.$field] };

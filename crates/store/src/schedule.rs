@@ -14,27 +14,29 @@ use crate::statement::statements;
 use crate::{Db, Error, Result};
 pub use run::Run;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Schedule {
-    pub id: ScheduleId,
-    pub account_id: AccountId,
-    pub environment_id: EnvironmentId,
-    pub flow_id: FlowId,
-    /// The flow's, as it now is; not written here.
-    pub flow_name: String,
-    /// The flow's, as it now is; not written here.
-    pub flow_status: flow::Status,
-    pub cron_expression: String,
-    pub timezone: String,
-    /// Timing of the deployed definition.
-    pub defined: Timing,
-    pub enabled: bool,
-    /// None while it is not enabled.
-    pub next_run_at: Option<Timestamp>,
-    pub last_run: Option<Run>,
-    pub revision: u64,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
+record! {
+    pub struct Schedule {
+        pub id: ScheduleId,
+        pub account_id: AccountId,
+        pub environment_id: EnvironmentId,
+        pub flow_id: FlowId,
+        pub cron_expression: String,
+        pub timezone: String,
+        /// Timing of the deployed definition.
+        pub defined: Timing { cron as "defined_cron", timezone as "defined_timezone" },
+        pub enabled: bool,
+        /// None while it is not enabled.
+        pub next_run_at: Option<Timestamp>,
+        pub revision: u64,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    } read {
+        /// The flow's, as it now is; not written here.
+        pub flow_name: String,
+        /// The flow's, as it now is; not written here.
+        pub flow_status: flow::Status,
+        pub last_run: Option<Run>,
+    }
 }
 
 /// When a definition says that its flow is due.
@@ -42,15 +44,6 @@ pub struct Schedule {
 pub struct Timing {
     pub cron: String,
     pub timezone: String,
-}
-
-record! {
-    Schedule {
-        id, account_id, environment_id, flow_id, cron_expression, timezone, defined: Timing
-        { cron as "defined_cron", timezone as "defined_timezone" }, enabled, next_run_at,
-        revision, created_at, updated_at
-    }
-    read { flow_name, flow_status, last_run }
 }
 
 /// A statement that reads schedules of flows that are not deleted.

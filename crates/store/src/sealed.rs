@@ -40,17 +40,13 @@ pub struct Row {
     pub second: String,
 }
 
-/// Sealed value of a row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Value {
-    pub row: Row,
-    pub sealed: Vec<u8>,
+record! {
+    /// Sealed value of a row.
+    pub struct Value {
+        pub row: Row { first, second },
+        pub sealed: Vec<u8>,
+    }
 }
-
-record!(Value {
-    row: Row { first, second },
-    sealed
-});
 
 /// Statements of a column: one that lists its values, and those that put a value in the place of
 /// another.

@@ -40,40 +40,27 @@ const OF_DESCRIPTION: char = '\u{e001}';
 const ENVIRONMENT: char = '\u{e002}';
 const KIND: char = '\u{e003}';
 
-/// A resource that is found by its words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SearchEntry {
-    pub id: String,
-    pub kind: Kind,
-    pub name: String,
-    pub description: String,
+record! {
+    /// A resource that is found by its words.
+    pub struct SearchEntry {
+        pub id: String,
+        pub kind: Kind,
+        pub name: String,
+        pub description: String,
+    }
 }
 
-record!(SearchEntry {
-    id,
-    kind,
-    name,
-    description
-});
-
-/// The texts of a resource as they are now, and the hash of those in the index.
-struct Searchable {
-    environment_id: EnvironmentId,
-    kind: Kind,
-    name: String,
-    description: String,
-    content: String,
-    hash: Option<Vec<u8>>,
+record! {
+    /// The texts of a resource as they are now, and the hash of those in the index.
+    struct Searchable {
+        environment_id: EnvironmentId,
+        kind: Kind,
+        name: String,
+        description: String,
+        content: String,
+        hash: Option<Vec<u8>>,
+    }
 }
-
-record!(Searchable {
-    environment_id,
-    kind,
-    name,
-    description,
-    content,
-    hash
-});
 
 const SEARCHABLE: &str = "SELECT environment_id, kind, name, description, content, (SELECT hash \
                           FROM search_entry WHERE id = $1) AS hash FROM searchable \

@@ -117,20 +117,18 @@ const fn equal(left: &[u8], right: &[u8]) -> bool {
 mod tests {
     use crate::record::record;
 
-    struct Price {
-        id: String,
-        range: Range,
+    record! {
+        struct Price {
+            id: String,
+            range: Range { low, high as "max" },
+        }
     }
 
+    #[derive(Debug, Clone, PartialEq, Eq)]
     struct Range {
         low: i64,
         high: i64,
     }
-
-    record!(Price {
-        id,
-        range: Range { low, high as "max" }
-    });
 
     #[test]
     fn a_statement_has_the_columns_and_their_placeholders() {

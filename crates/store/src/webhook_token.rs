@@ -7,14 +7,13 @@ use crate::record::record;
 use crate::statement::statements;
 use crate::{Db, Error};
 
-/// A token by its hash, and the instant from which it is refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Former {
-    pub sha256: [u8; 32],
-    pub expires_at: Timestamp,
+record! {
+    /// A token by its hash, and the instant from which it is refused.
+    pub struct Former {
+        pub sha256: [u8; 32],
+        pub expires_at: Timestamp,
+    }
 }
-
-record!(Former { sha256, expires_at });
 
 const INSERT: &str =
     "INSERT INTO former_webhook_token (flow_id, sha256, expires_at) VALUES ($1, $2, $3)";

@@ -11,39 +11,33 @@ use crate::sql::sql;
 use crate::statement::statements;
 use crate::{Db, Result};
 
-/// The place of an entry in the chain.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
-    pub account_id: AccountId,
-    /// The first one has 1.
-    pub sequence: u64,
-    pub entry_id: AuditEntryId,
-    pub hash: [u8; 32],
-}
-
-record! { Link in "audit_link" { account_id, sequence, entry_id, hash } }
-
-/// The end of a chain, and where what is kept of it begins.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Head {
-    pub account_id: AccountId,
-    /// Sequence of the last link; 0 before the first one.
-    pub sequence: u64,
-    pub hash: [u8; 32],
-    /// Number of links that are kept.
-    pub kept: u64,
-    /// Message authentication code (MAC) of the fields above.
-    pub code: [u8; 32],
-    /// Sequence of the last link that was dropped; 0 when none was.
-    pub anchor: u64,
-    pub anchor_hash: [u8; 32],
-    /// Message authentication code (MAC) of the anchor.
-    pub anchor_code: [u8; 32],
+record! {
+    /// The place of an entry in the chain.
+    pub struct Link in "audit_link" {
+        pub account_id: AccountId,
+        /// The first one has 1.
+        pub sequence: u64,
+        pub entry_id: AuditEntryId,
+        pub hash: [u8; 32],
+    }
 }
 
 record! {
-    Head in "audit_head" {
-        account_id, sequence, hash, kept, code, anchor, anchor_hash, anchor_code
+    /// The end of a chain, and where what is kept of it begins.
+    pub struct Head in "audit_head" {
+        pub account_id: AccountId,
+        /// Sequence of the last link; 0 before the first one.
+        pub sequence: u64,
+        pub hash: [u8; 32],
+        /// Number of links that are kept.
+        pub kept: u64,
+        /// Message authentication code (MAC) of the fields above.
+        pub code: [u8; 32],
+        /// Sequence of the last link that was dropped; 0 when none was.
+        pub anchor: u64,
+        pub anchor_hash: [u8; 32],
+        /// Message authentication code (MAC) of the anchor.
+        pub anchor_code: [u8; 32],
     }
 }
 

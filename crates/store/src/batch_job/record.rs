@@ -8,38 +8,28 @@ use crate::record::record;
 use crate::statement::statements;
 use crate::{Db, Result};
 
-/// A record that has begun and not ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StartedRecord {
-    pub position: i64,
-    /// None until its message is in the log.
-    pub message_id: Option<MessageId>,
-    /// JSON; empty when it has a message.
-    pub payload: String,
+record! {
+    /// A record that has begun and not ended.
+    pub struct StartedRecord {
+        pub position: i64,
+        /// None until its message is in the log.
+        pub message_id: Option<MessageId>,
+        /// JSON; empty when it has a message.
+        pub payload: String,
+    }
 }
-
-/// A record that failed, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FailedRecord {
-    pub position: i64,
-    /// None when there never was one.
-    pub message_id: Option<MessageId>,
-    pub kind: String,
-    pub message: String,
-    pub field: Option<String>,
-    /// JSON.
-    pub payload: String,
-}
-
-record!(StartedRecord {
-    position,
-    message_id,
-    payload
-});
 
 record! {
-    FailedRecord {
-        position, message_id, kind, message, field, payload
+    /// A record that failed, and why.
+    pub struct FailedRecord {
+        pub position: i64,
+        /// None when there never was one.
+        pub message_id: Option<MessageId>,
+        pub kind: String,
+        pub message: String,
+        pub field: Option<String>,
+        /// JSON.
+        pub payload: String,
     }
 }
 

@@ -6,13 +6,12 @@ use crate::column::Value;
 use crate::record::record;
 use crate::{Db, Result, search};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    pub key: String,
-    pub value: String,
+record! {
+    pub struct Entry {
+        pub key: String as "name",
+        pub value: String,
+    }
 }
-
-record!(Entry { key as "name", value });
 
 const UPSERT: &str = "INSERT INTO lookup_entry (table_id, name, value) VALUES";
 const OR_REPLACE: &str = "ON CONFLICT (table_id, name) DO UPDATE SET value = excluded.value";

@@ -8,26 +8,19 @@ use crate::sql::sql;
 use crate::statement::statements;
 use crate::{Db, Result};
 
-/// State of a node in one environment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EnvironmentStatus {
-    pub environment_id: EnvironmentId,
-    /// Epoch, generation and set hash (hexadecimal) of what it applied last; empty, 0 and empty
-    /// before that.
-    pub epoch: String,
-    pub generation: u64,
-    pub set_hash: String,
-    /// The resources that it refused, and why.
-    pub rejected: Vec<(String, String)>,
+record! {
+    /// State of a node in one environment.
+    pub struct EnvironmentStatus {
+        pub environment_id: EnvironmentId,
+        /// Epoch, generation and set hash (hexadecimal) of what it applied last; empty, 0 and empty
+        /// before that.
+        pub epoch: String,
+        pub generation: u64,
+        pub set_hash: String,
+        /// The resources that it refused, and why.
+        pub rejected: Vec<(String, String)>,
+    }
 }
-
-record!(EnvironmentStatus {
-    environment_id,
-    epoch,
-    generation,
-    set_hash,
-    rejected
-});
 
 const UPSERT: &str = sql!(
     EnvironmentStatus,

@@ -9,21 +9,25 @@ use crate::sql::sql;
 use crate::statement::statements;
 use crate::{Db, Error, Result};
 
-/// Input, flow and answer of a version of an API.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
-    /// As in `v2`.
-    pub number: u32,
-    pub status: VersionStatus,
-    pub flow_id: FlowId,
-    /// Present name of the flow; read along, never written.
-    pub flow_name: String,
-    pub content: Content,
-    /// When it may end, once it is deprecated.
-    pub sunset_at: Option<Timestamp>,
-    pub created_at: Timestamp,
-    pub deprecated_at: Option<Timestamp>,
-    pub retired_at: Option<Timestamp>,
+record! {
+    /// Input, flow and answer of a version of an API.
+    pub struct Version {
+        /// As in `v2`.
+        pub number: u32,
+        pub status: VersionStatus,
+        pub flow_id: FlowId,
+        pub content: Content {
+            request_schema, response_schema, response_mapping, response_status, response_headers
+        },
+        /// When it may end, once it is deprecated.
+        pub sunset_at: Option<Timestamp>,
+        pub created_at: Timestamp,
+        pub deprecated_at: Option<Timestamp>,
+        pub retired_at: Option<Timestamp>,
+    } read {
+        /// Present name of the flow; read along, never written.
+        pub flow_name: String,
+    }
 }
 
 /// JSON texts as they came.
@@ -34,15 +38,6 @@ pub struct Content {
     pub response_mapping: Option<String>,
     pub response_status: Option<String>,
     pub response_headers: Option<String>,
-}
-
-record! {
-    Version {
-        number, status, flow_id, content: Content { request_schema, response_schema,
-        response_mapping, response_status, response_headers }, sunset_at, created_at,
-        deprecated_at, retired_at
-    }
-    read { flow_name }
 }
 
 const INSERT: &str = sql!(

@@ -9,14 +9,13 @@ use crate::record::record;
 use crate::statement::statements;
 use crate::{Db, Result};
 
-/// A schedule that is due.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DueSchedule {
-    pub id: ScheduleId,
-    pub environment_id: EnvironmentId,
+record! {
+    /// A schedule that is due.
+    pub struct DueSchedule {
+        pub id: ScheduleId,
+        pub environment_id: EnvironmentId,
+    }
 }
-
-record!(DueSchedule { id, environment_id });
 
 statements! {
     /// Takes up to `limit` schedules that are due, those of active flows only, until `until`. The
