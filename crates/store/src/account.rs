@@ -5,7 +5,6 @@ use kanat_model::id::AccountId;
 
 use crate::record::record;
 use crate::statement::statements;
-use crate::{Db, Error};
 
 record! {
     pub struct Account in "account" {
@@ -15,11 +14,9 @@ record! {
     }
 }
 
-pub async fn insert(db: &mut Db, account: &Account) -> Result<(), Error> {
-    db.insert(account).await
-}
-
 statements! {
+    fn insert(..account: &Account);
+
     /// The account with this id.
     fn get(id: &AccountId) -> Option<Account> = "SELECT {COLUMNS} FROM account WHERE id = $1";
 

@@ -6,7 +6,6 @@ use kanat_model::id::{AccountId, ApiKeyId, EnvironmentId};
 
 use crate::record::record;
 use crate::statement::{lists, statements};
-use crate::{Db, Result};
 
 record! {
     pub struct ApiKey in "api_key" {
@@ -30,11 +29,9 @@ record! {
     }
 }
 
-pub async fn insert(db: &mut Db, key: &ApiKey) -> Result<()> {
-    db.insert(key).await
-}
-
 statements! {
+    fn insert(..key: &ApiKey);
+
     /// The key of that hash, unless it was revoked; whether it has expired is the caller's to see.
     fn by_hash(sha256: &[u8; 32]) -> Option<ApiKey> =
         "SELECT {COLUMNS} FROM api_key WHERE sha256 = $1 AND deleted_at IS NULL";

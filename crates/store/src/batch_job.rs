@@ -33,12 +33,10 @@ record! {
     }
 }
 
-/// Adds a job of which nothing has begun.
-pub async fn insert(db: &mut Db, job: &BatchJob) -> Result<()> {
-    db.insert(job).await
-}
-
 statements! {
+    /// Adds a job of which nothing has begun.
+    fn insert(..job: &BatchJob);
+
     fn get(environment: &EnvironmentId, id: &BatchJobId) -> Option<BatchJob> =
         "SELECT {COLUMNS} FROM batch_job WHERE environment_id = $1 AND id = $2";
 

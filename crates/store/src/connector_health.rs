@@ -3,10 +3,8 @@
 use kanat_model::Timestamp;
 use kanat_model::id::{HealthChangeId, InstanceId};
 
-use crate::record::{Record, record};
-use crate::sql::sql;
+use crate::record::record;
 use crate::statement::{lists, statements};
-use crate::{Db, Result};
 
 record! {
     /// How an instance does.
@@ -32,19 +30,13 @@ record! {
     }
 }
 
-const PUT: &str = sql!(
-    ConnectorHealth,
-    "INSERT INTO connector_health ({COLUMNS}) VALUES ({VALUES}) ON CONFLICT (instance_id) DO \
-     UPDATE SET status = excluded.status, reason = excluded.reason, since = excluded.since, \
-     updated_at = excluded.updated_at"
-);
-
-/// Writes how an instance does.
-pub async fn put(db: &mut Db, health: &ConnectorHealth) -> Result<()> {
-    db.run(PUT, &health.values()).await
-}
-
 statements! {
+    /// Writes how an instance does.
+    fn put(..health: &ConnectorHealth) =
+        "INSERT INTO connector_health ({COLUMNS}) VALUES ({VALUES}) ON CONFLICT (instance_id) DO \
+         UPDATE SET status = excluded.status, reason = excluded.reason, since = excluded.since, \
+         updated_at = excluded.updated_at";
+
     /// How an instance does; none while nothing is known.
     fn get(instance: &InstanceId) -> Option<ConnectorHealth> =
         "SELECT {COLUMNS} FROM connector_health WHERE instance_id = $1";
@@ -53,11 +45,9 @@ statements! {
     fn keep_changes(instance: &InstanceId, newest: u32) =
         "DELETE FROM connector_health_change WHERE instance_id = $1 AND id NOT IN (SELECT id FROM \
          connector_health_change WHERE instance_id = $1 ORDER BY id DESC LIMIT $2)";
-}
 
-/// Adds a change to the history.
-pub async fn insert_change(db: &mut Db, change: &HealthChange) -> Result<()> {
-    db.insert(change).await
+    /// Adds a change to the history.
+    fn insert_change(..change: &HealthChange);
 }
 
 lists! {

@@ -4,10 +4,8 @@ use kanat_model::Timestamp;
 use kanat_model::consumer_key::Standing;
 use kanat_model::id::{ConsumerKeyId, EnvironmentId, PublishedApiId};
 
-use crate::record::{Record, record};
-use crate::sql::sql;
+use crate::record::record;
 use crate::statement::{lists, statements};
-use crate::{Db, Result};
 
 record! {
     pub struct ConsumerKey in "consumer_key" {
@@ -27,11 +25,9 @@ record! {
     }
 }
 
-pub async fn insert(db: &mut Db, key: &ConsumerKey) -> Result<()> {
-    db.insert(key).await
-}
-
 statements! {
+    fn insert(..key: &ConsumerKey);
+
     fn get(api: &PublishedApiId, id: &ConsumerKeyId) -> Option<ConsumerKey> =
         "SELECT {COLUMNS} FROM consumer_key WHERE api_id = $1 AND id = $2";
 
@@ -50,6 +46,12 @@ statements! {
     fn end_all(api: &PublishedApiId, now: Timestamp) -> Vec<ConsumerKeyId> =
         "UPDATE consumer_key SET revoked_at = $2 WHERE api_id = $1 AND revoked_at IS NULL \
          RETURNING id";
+
+    /// Writes limits and standing.
+    fn update(..key: &ConsumerKey) =
+        "UPDATE consumer_key SET rate_limit_per_second = {rate_limit_per_second}, daily_limit = \
+         {daily_limit}, suspended = {suspended}, expires_at = {expires_at}, revoked_at = \
+         {revoked_at} WHERE api_id = {api_id} AND id = {id}";
 }
 
 lists! {
@@ -57,16 +59,4 @@ lists! {
     fn list(api: &PublishedApiId, consumer: &str) -> ConsumerKey =
         "FROM consumer_key WHERE api_id = $1 AND ($2 = '' OR consumer = $2)",
         "ORDER BY id DESC LIMIT $3 OFFSET $4";
-}
-
-const UPDATE: &str = sql!(
-    ConsumerKey,
-    "UPDATE consumer_key SET rate_limit_per_second = {rate_limit_per_second}, daily_limit = \
-     {daily_limit}, suspended = {suspended}, expires_at = {expires_at}, revoked_at = {revoked_at} \
-     WHERE api_id = {api_id} AND id = {id}"
-);
-
-/// Writes limits and standing.
-pub async fn update(db: &mut Db, key: &ConsumerKey) -> Result<()> {
-    db.run(UPDATE, &key.values()).await
 }

@@ -3,10 +3,8 @@
 use kanat_model::Timestamp;
 use kanat_model::id::InstanceId;
 
-use crate::record::{Record, record};
-use crate::sql::sql;
+use crate::record::record;
 use crate::statement::{lists, statements};
-use crate::{Db, Result};
 
 record! {
     pub struct EndpointSchema {
@@ -25,19 +23,13 @@ record! {
     }
 }
 
-const PUT: &str = sql!(
-    EndpointSchema,
-    "INSERT INTO endpoint_schema ({COLUMNS}) VALUES ({VALUES}) ON CONFLICT (instance_id, \
-     endpoint) DO UPDATE SET accepted = excluded.accepted, seen = excluded.seen, samples = \
-     excluded.samples, last_seen_at = excluded.last_seen_at, checked_at = excluded.checked_at"
-);
-
-/// Writes what is known of an endpoint.
-pub async fn put(db: &mut Db, schema: &EndpointSchema) -> Result<()> {
-    db.run(PUT, &schema.values()).await
-}
-
 statements! {
+    /// Writes what is known of an endpoint.
+    fn put(..schema: &EndpointSchema) =
+        "INSERT INTO endpoint_schema ({COLUMNS}) VALUES ({VALUES}) ON CONFLICT (instance_id, \
+         endpoint) DO UPDATE SET accepted = excluded.accepted, seen = excluded.seen, samples = \
+         excluded.samples, last_seen_at = excluded.last_seen_at, checked_at = excluded.checked_at";
+
     /// Returns the schema of one endpoint.
     fn get(instance: &InstanceId, endpoint: &str) -> Option<EndpointSchema> =
         "SELECT {COLUMNS} FROM endpoint_schema WHERE instance_id = $1 AND endpoint = $2";

@@ -28,11 +28,9 @@ record! {
     }
 }
 
-pub async fn insert(db: &mut Db, version: &FlowVersion) -> Result<()> {
-    db.insert(version).await
-}
-
 statements! {
+    fn insert(..version: &FlowVersion);
+
     fn get(flow: &FlowId, version: u32) -> Option<FlowVersion> =
         "SELECT {COLUMNS} FROM flow_version WHERE flow_id = $1 AND version = $2";
 }

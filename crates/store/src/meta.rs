@@ -2,27 +2,19 @@
 
 use kanat_model::id::EpochId;
 
+use crate::statement::statements;
 use crate::{Db, Error, Result};
 
 const EPOCH: &str = "epoch";
 
-const GET: &str = "SELECT value FROM meta WHERE name = $1";
+statements! {
+    fn get(name: &str) -> Option<String> = "SELECT value FROM meta WHERE name = $1";
 
-pub async fn get(db: &mut Db, name: &str) -> Result<Option<String>> {
-    db.first(GET, &[&name]).await
-}
+    fn set(name: &str, value: &str) =
+        "INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = \
+         excluded.value";
 
-const SET: &str = "INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE \
-                   SET value = excluded.value";
-
-pub async fn set(db: &mut Db, name: &str, value: &str) -> Result<()> {
-    db.run(SET, &[&name, &value]).await
-}
-
-const REMOVE: &str = "DELETE FROM meta WHERE name = $1";
-
-pub async fn remove(db: &mut Db, name: &str) -> Result<()> {
-    db.run(REMOVE, &[&name]).await
+    fn remove(name: &str) = "DELETE FROM meta WHERE name = $1";
 }
 
 const LOCK: &str = "UPDATE meta SET value = value WHERE name = $1";
@@ -34,7 +26,7 @@ pub async fn lock(db: &mut Db) -> Result<()> {
 
 /// The epoch: generations of another epoch cannot be compared with those of this database.
 pub async fn epoch(db: &mut Db) -> Result<EpochId> {
-    let epoch = db.first(GET, &[&EPOCH]).await?;
+    let epoch = get(db, EPOCH).await?.map(EpochId::from);
     epoch.ok_or_else(|| Error::corrupt("meta.epoch", String::new()))
 }
 

@@ -6,7 +6,6 @@ use kanat_model::id::{AccountId, EnvironmentId, InstanceId};
 
 use crate::record::record;
 use crate::statement::statements;
-use crate::{Db, Error};
 
 record! {
     pub struct OauthStart in "oauth_start" {
@@ -21,11 +20,9 @@ record! {
     }
 }
 
-pub async fn insert(db: &mut Db, start: &OauthStart) -> Result<(), Error> {
-    db.insert(start).await
-}
-
 statements! {
+    fn insert(..start: &OauthStart);
+
     /// Takes the row out: nobody else gets it. None when there is none that has not expired.
     fn take(state_sha256: &[u8; 32], now: Timestamp) -> Option<OauthStart> =
         "DELETE FROM oauth_start WHERE state_sha256 = $1 AND expires_at > $2 RETURNING {COLUMNS}";

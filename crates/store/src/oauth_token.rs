@@ -4,7 +4,7 @@
 use kanat_model::Timestamp;
 use kanat_model::id::{EnvironmentId, InstanceId};
 
-use crate::record::{Record, record};
+use crate::record::record;
 use crate::sql::sql;
 use crate::statement::statements;
 use crate::{Db, Result};
@@ -53,20 +53,15 @@ fn listed(ids: &[EnvironmentId]) -> String {
     format!(" {} ", ids.join(" "))
 }
 
-const PUT: &str = sql!(
-    OauthToken,
-    "INSERT INTO oauth_token ({COLUMNS}, lease_holder, lease_until, updated_at) VALUES ({VALUES}, \
-     '', 0, $8) ON CONFLICT (instance_id) DO UPDATE SET tokens = excluded.tokens, expires_at = \
-     excluded.expires_at, refresh_at = excluded.refresh_at, failures = excluded.failures, refused \
-     = excluded.refused, lease_holder = '', lease_until = 0, updated_at = excluded.updated_at"
-);
-
-/// Writes what an instance holds, whatever it held before; whoever holds a lease loses it.
-pub async fn put(db: &mut Db, token: &OauthToken, now: Timestamp) -> Result<()> {
-    db.run(PUT, &token.values_and(&[&now])).await
-}
-
 statements! {
+    /// Writes what an instance holds, whatever it held before; whoever holds a lease loses it.
+    fn put(..token: &OauthToken, now: Timestamp) =
+        "INSERT INTO oauth_token ({COLUMNS}, lease_holder, lease_until, updated_at) VALUES \
+         ({VALUES}, '', 0, $8) ON CONFLICT (instance_id) DO UPDATE SET tokens = excluded.tokens, \
+         expires_at = excluded.expires_at, refresh_at = excluded.refresh_at, failures = \
+         excluded.failures, refused = excluded.refused, lease_holder = '', lease_until = 0, \
+         updated_at = excluded.updated_at";
+
     /// Returns the tokens of an instance.
     fn get(instance: &InstanceId) -> Option<OauthToken> =
         "SELECT {COLUMNS} FROM oauth_token WHERE instance_id = $1";
@@ -76,6 +71,15 @@ statements! {
     fn expedite(instance: &InstanceId, tokens: &[u8], now: Timestamp) -> bool =
         "UPDATE oauth_token SET refresh_at = $3 WHERE instance_id = $1 AND tokens = $2 AND \
          refused = '' AND failures = 0 AND (refresh_at IS NULL OR refresh_at > $3)";
+
+    /// Writes the outcome and gives the lease back; `false` when the lease is another's by now, and
+    /// nothing is written.
+    fn settle(..token: &OauthToken, now: Timestamp, holder: &str) -> bool =
+        "UPDATE oauth_token SET tokens = {tokens}, expires_at = {expires_at}, refresh_at = \
+         {refresh_at}, failures = {failures}, refused = {refused}, lease_holder = '', lease_until \
+         = 0, updated_at = $8 WHERE instance_id = {instance_id} AND lease_holder = $9";
+
+    fn delete(instance: &InstanceId) = "DELETE FROM oauth_token WHERE instance_id = $1";
 }
 
 /// First time at which a refresh is due. A row under a lease counts from the end of the lease.
@@ -129,24 +133,4 @@ pub async fn claim(
         ],
     )
     .await
-}
-
-const SETTLE: &str = sql!(
-    OauthToken,
-    "UPDATE oauth_token SET tokens = {tokens}, expires_at = {expires_at}, refresh_at = \
-     {refresh_at}, failures = {failures}, refused = {refused}, lease_holder = '', lease_until = \
-     0, updated_at = $8 WHERE instance_id = {instance_id} AND lease_holder = $9"
-);
-
-/// Writes the outcome and gives the lease back; `false` when the lease is another's by now, and
-/// nothing is written.
-pub async fn settle(db: &mut Db, holder: &str, token: &OauthToken, now: Timestamp) -> Result<bool> {
-    db.changes(SETTLE, &token.values_and(&[&now, &holder]))
-        .await
-}
-
-const DELETE: &str = "DELETE FROM oauth_token WHERE instance_id = $1";
-
-pub async fn delete(db: &mut Db, instance: &InstanceId) -> Result<()> {
-    db.run(DELETE, &[instance]).await
 }

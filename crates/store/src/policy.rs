@@ -39,6 +39,9 @@ pub async fn insert(db: &mut Db, policy: &Policy) -> Result<()> {
 statements! {
     fn get(account: &AccountId, id: &PolicyId) -> Option<Policy> =
         "SELECT {COLUMNS} FROM policy WHERE account_id = $1 AND id = $2";
+
+    fn delete(account: &AccountId, id: &PolicyId) =
+        "DELETE FROM policy WHERE account_id = $1 AND id = $2";
 }
 
 lists! {
@@ -66,10 +69,4 @@ pub async fn update(db: &mut Db, policy: &mut Policy) -> Result<()> {
     Error::check_changed(done, "policy", &policy.id)?;
     policy.revision += 1;
     Ok(())
-}
-
-const DELETE: &str = "DELETE FROM policy WHERE account_id = $1 AND id = $2";
-
-pub async fn delete(db: &mut Db, account: &AccountId, id: &PolicyId) -> Result<()> {
-    db.run(DELETE, &[account, id]).await
 }

@@ -62,22 +62,19 @@ macro_rules! select {
 }
 use select;
 
-const INSERT: &str = sql!(
-    Schedule,
-    "INSERT INTO schedule ({COLUMNS}, claimed_until) VALUES ({VALUES}, 0)"
-);
-
-/// Adds the schedule of a flow that has none. Its runs are written by themselves.
-pub async fn insert(db: &mut Db, schedule: &Schedule) -> Result<()> {
-    db.run(INSERT, &schedule.values()).await
-}
-
 statements! {
+    /// Adds the schedule of a flow that has none. Its runs are written by themselves.
+    fn insert(..schedule: &Schedule) =
+        "INSERT INTO schedule ({COLUMNS}, claimed_until) VALUES ({VALUES}, 0)";
+
     fn get(environment: &EnvironmentId, id: &ScheduleId) -> Option<Schedule> =
         select!("WHERE schedule.environment_id = $1 AND schedule.id = $2");
 
     /// The flow's schedule, if it has one.
     fn of_flow(flow: &FlowId) -> Option<Schedule> = select!("WHERE schedule.flow_id = $1");
+
+    /// Ends the schedule of a flow that the clock starts no longer.
+    fn delete_of_flow(flow: &FlowId) = "DELETE FROM schedule WHERE flow_id = $1";
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM schedule JOIN flow ON flow.id = \
@@ -114,11 +111,4 @@ pub async fn update(db: &mut Db, schedule: &mut Schedule) -> Result<()> {
     Error::check_changed(done, "schedule", &schedule.id)?;
     schedule.revision += 1;
     Ok(())
-}
-
-const DELETE: &str = "DELETE FROM schedule WHERE flow_id = $1";
-
-/// Ends the schedule of a flow that the clock starts no longer.
-pub async fn delete_of_flow(db: &mut Db, flow: &FlowId) -> Result<()> {
-    db.run(DELETE, &[flow]).await
 }

@@ -5,31 +5,40 @@
 /// placeholders `$1`, `$2` and so on. `{COLUMNS}` stands for the columns of the record in the
 /// [`Answer`]. A function without an answer returns `()`. `, index id` behind the text brings the
 /// [`search_entry`](crate::search_entry) of the resource with that id up to date.
+///
+/// `..row: &Record` among the arguments stands for all values of a record. Their placeholders come
+/// before those of the other arguments, and the text may have all marks of
+/// [`sql`](crate::sql::sql). Such a function without a text inserts the row.
 macro_rules! statements {
     ($(
         $(#[$about:meta])*
-        fn $name:ident($($argument:ident: $(&$borrowed:tt)? $($owned:ident)?),* $(,)?)
-            $(-> $answer:ty)? = $text:expr $(, index $indexed:ident)?;
+        fn $name:ident($(
+            $(..$row:ident: &$record:ident)?
+            $($argument:ident: $(&$borrowed:tt)? $($owned:ident)?)?
+        ),+) $(-> $answer:ty)? $(= $text:expr $(, index $indexed:ident)?)?;
     )*) => {$(
         $(#[$about])*
         pub async fn $name(
             db: &mut $crate::Db,
-            $($argument: $(&$borrowed)? $($owned)?),*
+            $($($row: &$record,)? $($argument: $(&$borrowed)? $($owned)?,)?)+
         ) -> $crate::Result<$crate::statement::statements!(@answer $($answer)?)> {
             type Answer = $crate::statement::statements!(@answer $($answer)?);
-            const TEXT: &str = $crate::sql::sql!(
-                @ <Answer as $crate::statement::Answer>::COLUMNS,
-                $text
-            );
+            const TEXT: &str = $crate::statement::statements!(@text [$($($record)?)+] $($text)?);
             let values: &[&dyn $crate::column::Value] =
-                &[$($crate::statement::statements!(@value $argument $($borrowed)?)),*];
+                &[$($($crate::statement::statements!(@value $argument $($borrowed)?),)?)+];
+            $($(let values = &$crate::record::Record::values_and($row, values);)?)+
             let answer = <Answer as $crate::statement::Answer>::of(db, TEXT, values).await?;
-            $($crate::search_entry::update(db, $indexed.as_str()).await?;)?
+            $($($crate::search_entry::update(db, $indexed.as_str()).await?;)?)?
             Ok(answer)
         }
     )*};
     (@answer) => { () };
     (@answer $answer:ty) => { $answer };
+    (@text [] $text:expr) => {
+        $crate::sql::sql!(@ <Answer as $crate::statement::Answer>::COLUMNS, $text)
+    };
+    (@text [$record:ident] $text:expr) => { $crate::sql::sql!($record, $text) };
+    (@text [$record:ident]) => { <$record as $crate::record::Table>::INSERT };
     (@value $argument:ident) => { &$argument };
     (@value $argument:ident str) => { &$argument };
     (@value $argument:ident [u8]) => { &$argument };
@@ -105,6 +114,13 @@ impl Answer for () {
 impl Answer for bool {
     async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self> {
         db.changes(text, values).await
+    }
+}
+
+/// Number in the one row of the statement.
+impl Answer for u32 {
+    async fn of(db: &mut Db, text: &'static str, values: &[&dyn Value]) -> Result<Self> {
+        db.one(text, values).await
     }
 }
 

@@ -6,7 +6,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, AuditEntryId};
 
 use super::Entry;
-use crate::record::{Record, record};
+use crate::record::record;
 use crate::sql::sql;
 use crate::statement::statements;
 use crate::{Db, Result};
@@ -41,24 +41,16 @@ record! {
     }
 }
 
-/// Writes the head of a new chain.
-pub async fn insert_head(db: &mut Db, head: &Head) -> Result<()> {
-    db.insert(head).await
-}
-
-const UPDATE: &str = sql!(
-    Head,
-    "UPDATE audit_head SET sequence = {sequence}, hash = {hash}, kept = {kept}, code = {code}, \
-     anchor = {anchor}, anchor_hash = {anchor_hash}, anchor_code = {anchor_code} WHERE account_id \
-     = {account_id}"
-);
-
-/// Moves the head.
-pub async fn update_head(db: &mut Db, head: &Head) -> Result<()> {
-    db.run(UPDATE, &head.values()).await
-}
-
 statements! {
+    /// Writes the head of a new chain.
+    fn insert_head(..head: &Head);
+
+    /// Moves the head.
+    fn update_head(..head: &Head) =
+        "UPDATE audit_head SET sequence = {sequence}, hash = {hash}, kept = {kept}, code = {code}, \
+         anchor = {anchor}, anchor_hash = {anchor_hash}, anchor_code = {anchor_code} WHERE \
+         account_id = {account_id}";
+
     /// Makes others that extend the chain wait for the end of this transaction.
     fn lock(account: &AccountId) =
         "UPDATE audit_head SET sequence = sequence WHERE account_id = $1";
@@ -93,6 +85,9 @@ statements! {
          audit_pending WHERE audit_pending.entry_id = audit_entry.id) ORDER BY id LIMIT 1";
 
     fn no_longer_pending(entry: &AuditEntryId) = "DELETE FROM audit_pending WHERE entry_id = $1";
+
+    /// Adds a link.
+    fn insert_link(..link: &Link);
 
     fn link(account: &AccountId, sequence: u64) -> Option<Link> =
         "SELECT {COLUMNS} FROM audit_link WHERE account_id = $1 AND sequence = $2";
@@ -151,9 +146,4 @@ pub async fn linked(
         link,
     };
     Ok(links.into_iter().map(with_entry).collect())
-}
-
-/// Adds a link.
-pub async fn insert_link(db: &mut Db, link: &Link) -> Result<()> {
-    db.insert(link).await
 }

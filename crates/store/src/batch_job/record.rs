@@ -68,13 +68,6 @@ pub async fn insert(db: &mut Db, job: &BatchJobId, first: u32, payloads: &[Strin
     db.insert_rows(INSERT, &rows, "").await
 }
 
-const DELETE: &str = "DELETE FROM batch_record WHERE job_id = $1";
-
-/// Drops all records of a job.
-pub async fn delete(db: &mut Db, job: &BatchJobId) -> Result<()> {
-    db.run(DELETE, &[job]).await
-}
-
 const COPY: &str = "INSERT INTO batch_record (job_id, position, state, payload) \
     SELECT $2, ROW_NUMBER() OVER (ORDER BY position) - 1, 'pending', payload FROM batch_record \
     WHERE job_id = $1 AND (state = 'failed' OR state = $3)";
@@ -101,14 +94,6 @@ pub async fn copy(
     db.execute(COPY, &[from, to, &other]).await
 }
 
-const COUNT_STARTED: &str =
-    "SELECT COUNT(*) AS total FROM batch_record WHERE job_id = $1 AND state = 'started'";
-
-/// How many are under way.
-pub async fn count_started(db: &mut Db, job: &BatchJobId) -> Result<u32> {
-    db.one(COUNT_STARTED, &[job]).await
-}
-
 const NEXT: &str = "SELECT position FROM batch_record WHERE job_id = $1 AND state = 'pending' \
     ORDER BY position LIMIT $2";
 const START: &str = "UPDATE batch_record SET state = 'started' \
@@ -132,6 +117,29 @@ statements! {
     /// Its message is in the log.
     fn set_message(job: &BatchJobId, position: i64, message: &MessageId) =
         "UPDATE batch_record SET message_id = $3 WHERE job_id = $1 AND position = $2";
+
+    /// How many are under way.
+    fn count_started(job: &BatchJobId) -> u32 =
+        "SELECT COUNT(*) AS total FROM batch_record WHERE job_id = $1 AND state = 'started'";
+
+    /// How many succeeded because the flow's condition was false for them. Records that ended under
+    /// an earlier build are not counted.
+    fn count_filtered(job: &BatchJobId) -> u32 =
+        "SELECT COUNT(*) AS total FROM batch_record WHERE job_id = $1 AND state = 'filtered'";
+
+    /// How many succeeded by the message of an earlier record, of the job or from before it.
+    /// Records that ended under an earlier build count only where the earlier record is of the job.
+    fn count_repeats(job: &BatchJobId) -> u32 =
+        "SELECT COUNT(*) - COUNT(DISTINCT CASE WHEN error_kind IS NULL THEN message_id END) AS \
+         total FROM batch_record WHERE job_id = $1 AND state IN ('succeeded', 'filtered')";
+
+    /// Returns the error of the first record that failed in this way.
+    fn first_failure(job: &BatchJobId, kind: &str) -> Option<String> =
+        "SELECT error_message FROM batch_record WHERE job_id = $1 AND state = 'failed' AND \
+         error_kind = $2 ORDER BY position LIMIT 1";
+
+    /// Drops all records of a job.
+    fn delete(job: &BatchJobId) = "DELETE FROM batch_record WHERE job_id = $1";
 }
 
 const SUCCEEDED: &str = "UPDATE batch_record SET state = $3, payload = '', error_kind = $4 \
@@ -184,33 +192,6 @@ const PAYLOAD: &str = "SELECT payload FROM batch_record WHERE job_id = $1 AND po
 pub async fn payload(db: &mut Db, job: &BatchJobId, position: i64) -> Result<String> {
     let found: Option<String> = db.first(PAYLOAD, &[job, &position]).await?;
     Ok(found.unwrap_or_default())
-}
-
-const COUNT_FILTERED: &str =
-    "SELECT COUNT(*) AS total FROM batch_record WHERE job_id = $1 AND state = 'filtered'";
-
-/// How many succeeded because the flow's condition was false for them. Records that ended under an
-/// earlier build are not counted.
-pub async fn count_filtered(db: &mut Db, job: &BatchJobId) -> Result<u32> {
-    db.one(COUNT_FILTERED, &[job]).await
-}
-
-const COUNT_REPEATS: &str = "SELECT COUNT(*) - COUNT(DISTINCT CASE WHEN error_kind IS NULL THEN \
-                             message_id END) AS total FROM batch_record WHERE job_id = $1 AND \
-                             state IN ('succeeded', 'filtered')";
-
-/// How many succeeded by the message of an earlier record, of the job or from before it. Records
-/// that ended under an earlier build count only where the earlier record is of the job.
-pub async fn count_repeats(db: &mut Db, job: &BatchJobId) -> Result<u32> {
-    db.one(COUNT_REPEATS, &[job]).await
-}
-
-const FIRST_FAILURE: &str = "SELECT error_message FROM batch_record WHERE job_id = $1 AND state = \
-                             'failed' AND error_kind = $2 ORDER BY position LIMIT 1";
-
-/// Returns the error of the first record that failed in this way.
-pub async fn first_failure(db: &mut Db, job: &BatchJobId, kind: &str) -> Result<Option<String>> {
-    db.first(FIRST_FAILURE, &[job, &kind]).await
 }
 
 const COUNT_FAILED: &str =

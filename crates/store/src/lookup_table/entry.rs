@@ -4,6 +4,7 @@ use kanat_model::id::LookupTableId;
 
 use crate::column::Value;
 use crate::record::record;
+use crate::statement::statements;
 use crate::{Db, Result, search};
 
 record! {
@@ -25,11 +26,14 @@ pub async fn upsert(db: &mut Db, table: &LookupTableId, entries: &[Entry]) -> Re
     db.insert_rows(UPSERT, &rows, OR_REPLACE).await
 }
 
-const DELETE: &str = "DELETE FROM lookup_entry WHERE table_id = $1 AND name = $2";
+statements! {
+    /// Returns the value of a key.
+    fn get(table: &LookupTableId, key: &str) -> Option<String> =
+        "SELECT value FROM lookup_entry WHERE table_id = $1 AND name = $2";
 
-/// Deletes an entry; returns whether it existed.
-pub async fn delete(db: &mut Db, table: &LookupTableId, key: &str) -> Result<bool> {
-    db.changes(DELETE, &[table, &key]).await
+    /// Deletes an entry; returns whether it existed.
+    fn delete(table: &LookupTableId, key: &str) -> bool =
+        "DELETE FROM lookup_entry WHERE table_id = $1 AND name = $2";
 }
 
 const ALL: &str = "SELECT name, value FROM lookup_entry WHERE table_id = $1";
@@ -39,13 +43,6 @@ pub async fn all(db: &mut Db, table: &LookupTableId) -> Result<Vec<Entry>> {
     let mut entries: Vec<Entry> = db.all(ALL, &[table]).await?;
     entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     Ok(entries)
-}
-
-const GET: &str = "SELECT value FROM lookup_entry WHERE table_id = $1 AND name = $2";
-
-/// Returns the value of a key.
-pub async fn get(db: &mut Db, table: &LookupTableId, key: &str) -> Result<Option<String>> {
-    db.first(GET, &[table, &key]).await
 }
 
 const FIND: &str = "SELECT name, value FROM lookup_entry WHERE table_id = $1 \

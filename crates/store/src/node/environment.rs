@@ -3,7 +3,7 @@
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, EnvironmentId, NodeId};
 
-use crate::record::{Record, record};
+use crate::record::record;
 use crate::sql::sql;
 use crate::statement::statements;
 use crate::{Db, Result};
@@ -22,25 +22,6 @@ record! {
     }
 }
 
-const UPSERT: &str = sql!(
-    EnvironmentStatus,
-    "INSERT INTO node_environment ({COLUMNS}, node_id) VALUES ({VALUES}, $6) ON CONFLICT \
-     (node_id, environment_id) DO UPDATE SET epoch = excluded.epoch, generation = \
-     excluded.generation, set_hash = excluded.set_hash, rejected = excluded.rejected"
-);
-
-/// Writes down what the node runs of an environment.
-pub async fn upsert(db: &mut Db, node: &NodeId, running: &EnvironmentStatus) -> Result<()> {
-    db.run(UPSERT, &running.values_and(&[node])).await
-}
-
-const DELETE: &str = "DELETE FROM node_environment WHERE node_id = $1 AND environment_id = $2";
-
-/// The node no longer serves the environment.
-pub async fn delete(db: &mut Db, node: &NodeId, environment: &EnvironmentId) -> Result<()> {
-    db.run(DELETE, &[node, environment]).await
-}
-
 const ALL: &str = sql!(
     EnvironmentStatus,
     "SELECT node_id, {COLUMNS} FROM node_environment ORDER BY node_id, environment_id"
@@ -52,6 +33,16 @@ pub(super) async fn all(db: &mut Db) -> Result<Vec<(NodeId, EnvironmentStatus)>>
 }
 
 statements! {
+    /// Writes down what the node runs of an environment.
+    fn upsert(node: &NodeId, ..running: &EnvironmentStatus) =
+        "INSERT INTO node_environment ({COLUMNS}, node_id) VALUES ({VALUES}, $6) ON CONFLICT \
+         (node_id, environment_id) DO UPDATE SET epoch = excluded.epoch, generation = \
+         excluded.generation, set_hash = excluded.set_hash, rejected = excluded.rejected";
+
+    /// The node no longer serves the environment.
+    fn delete(node: &NodeId, environment: &EnvironmentId) =
+        "DELETE FROM node_environment WHERE node_id = $1 AND environment_id = $2";
+
     /// Returns the states of nodes that are connected to other control planes than `own` and were
     /// seen after `since`.
     fn elsewhere(own: &BootId, since: Timestamp) -> Vec<(NodeId, EnvironmentStatus)> =

@@ -67,18 +67,12 @@ statements! {
          published_api_version.retired_at AS retired_at FROM published_api_version JOIN flow ON \
          flow.id = published_api_version.flow_id WHERE published_api_version.api_id = $1 ORDER BY \
          published_api_version.number DESC";
-}
 
-const UPDATE: &str = sql!(
-    Version,
-    "UPDATE published_api_version SET status = {status}, flow_id = {flow_id}, request_schema = \
-     {request_schema}, response_schema = {response_schema}, response_mapping = \
-     {response_mapping}, response_status = {response_status}, response_headers = \
-     {response_headers}, sunset_at = {sunset_at}, deprecated_at = {deprecated_at}, retired_at = \
-     {retired_at} WHERE api_id = $13 AND number = {number}"
-);
-
-/// Writes what may change.
-pub async fn update(db: &mut Db, api: &PublishedApiId, version: &Version) -> Result<()> {
-    db.run(UPDATE, &version.values_and(&[api])).await
+    /// Writes what may change.
+    fn update(api: &PublishedApiId, ..version: &Version) =
+        "UPDATE published_api_version SET status = {status}, flow_id = {flow_id}, request_schema = \
+         {request_schema}, response_schema = {response_schema}, response_mapping = \
+         {response_mapping}, response_status = {response_status}, response_headers = \
+         {response_headers}, sunset_at = {sunset_at}, deprecated_at = {deprecated_at}, retired_at \
+         = {retired_at} WHERE api_id = $13 AND number = {number}";
 }

@@ -105,7 +105,7 @@ async fn tokens_that_are_due_are_claimed_by_one_and_settled_under_its_lease(test
         ..row.clone()
     };
     assert!(
-        !oauth_token::settle(&mut tx, "b", &renewed, NOW)
+        !oauth_token::settle(&mut tx, &renewed, NOW, "b")
             .await
             .unwrap()
     );
@@ -122,12 +122,12 @@ async fn tokens_that_are_due_are_claimed_by_one_and_settled_under_its_lease(test
         Some(row.clone())
     );
     assert!(
-        !oauth_token::settle(&mut tx, "a", &renewed, later)
+        !oauth_token::settle(&mut tx, &renewed, later, "a")
             .await
             .unwrap()
     );
     assert!(
-        oauth_token::settle(&mut tx, "b", &renewed, later)
+        oauth_token::settle(&mut tx, &renewed, later, "b")
             .await
             .unwrap()
     );
@@ -153,7 +153,7 @@ async fn tokens_that_are_due_are_claimed_by_one_and_settled_under_its_lease(test
         .unwrap();
     oauth_token::put(&mut tx, &row, later).await.unwrap();
     assert!(
-        !oauth_token::settle(&mut tx, "d", &row, later)
+        !oauth_token::settle(&mut tx, &row, later, "d")
             .await
             .unwrap()
     );

@@ -261,7 +261,7 @@ async fn conclude(
     observed: Option<(Observation, String)>,
 ) -> Result<bool> {
     let mut change = PublishTransaction::begin(app, &instance.environment_id).await?;
-    if !oauth_token::settle(&mut change, holder, row, Timestamp::now()).await? {
+    if !oauth_token::settle(&mut change, row, Timestamp::now(), holder).await? {
         return Ok(false);
     }
     let found =
@@ -293,7 +293,7 @@ async fn postpone(
         ..row
     };
     let mut tx = app.store.begin().await?;
-    if oauth_token::settle(&mut tx, holder, &row, now).await? && ended {
+    if oauth_token::settle(&mut tx, &row, now, holder).await? && ended {
         let reason = format!("new tokens are late: {why}");
         super::super::health::observe(&mut tx, &instance.id, Observation::TokensLate, &reason)
             .await?;
@@ -311,7 +311,7 @@ fn done(row: OauthToken) -> OauthToken {
 
 async fn settle(app: &App, holder: &str, row: OauthToken) -> Result<()> {
     let mut tx = app.store.begin().await?;
-    oauth_token::settle(&mut tx, holder, &row, Timestamp::now()).await?;
+    oauth_token::settle(&mut tx, &row, Timestamp::now(), holder).await?;
     Ok(tx.commit().await?)
 }
 
