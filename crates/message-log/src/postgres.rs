@@ -10,6 +10,7 @@ mod backlog;
 mod begin;
 mod change;
 mod claim;
+mod columns;
 mod commit_marker;
 mod completed;
 mod day;

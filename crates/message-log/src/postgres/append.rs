@@ -7,6 +7,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::{FlowId, MessageId};
 use sqlx::{PgPool, Row};
 
+use super::columns::{bind_each, each};
 use super::commit_marker::CommitMarker;
 use super::text::{optional, text};
 use super::transaction::Transaction;
@@ -207,33 +208,31 @@ async fn insert(tx: &mut Transaction<'_>, fresh: &[Insertion<'_>]) -> sqlx::Resu
         seq: first.seq,
         id: first.message.id.clone(),
     });
-    sqlx::query(INSERT)
-        .bind(each(fresh, |f| f.seq))
-        .bind(each(fresh, |f| text(f.message.id.as_str())))
-        .bind(each(fresh, |f| text(f.message.account_id.as_str())))
-        .bind(each(fresh, |f| text(f.message.environment_id.as_str())))
-        .bind(each(fresh, |f| text(f.message.flow_id.as_str())))
-        .bind(each(fresh, |f| text(&f.message.flow_name)))
-        .bind(each(fresh, |f| i64::from(f.message.flow_version)))
-        .bind(each(fresh, |f| f.message.trigger.as_str()))
-        .bind(each(fresh, |f| f.status().as_str()))
-        .bind(each(fresh, |f| f.accepted_as().as_str()))
-        .bind(each(fresh, Insertion::owner))
-        .bind(each(fresh, Insertion::due_at))
-        .bind(each(fresh, |f| optional(f.message.ordering_key.as_deref())))
-        .bind(each(fresh, |f| i64::from(f.message.max_attempts.max(1))))
-        .bind(each(fresh, |f| f.message.received_at.as_millis()))
-        .bind(each(fresh, |f| {
-            optional(f.message.replay_of.as_ref().map(MessageId::as_str))
-        }))
-        .bind(each(fresh, |f| optional(f.message.batch_id.as_deref())))
-        .bind(each(fresh, |f| optional(f.message.traceparent.as_deref())))
-        .bind(each(fresh, |f| f.message.size_column()))
-        .bind(each(fresh, |f| f.message.raw_body.as_ref()))
-        .bind(each(fresh, |f| f.message.payload.as_deref()))
-        .bind(each(fresh, |f| f.message.request.as_ref()))
-        .execute(&mut *tx.conn)
-        .await?;
+    let query = bind_each!(sqlx::query(INSERT), fresh, |f| [
+        f.seq,
+        text(f.message.id.as_str()),
+        text(f.message.account_id.as_str()),
+        text(f.message.environment_id.as_str()),
+        text(f.message.flow_id.as_str()),
+        text(&f.message.flow_name),
+        i64::from(f.message.flow_version),
+        f.message.trigger.as_str(),
+        f.status().as_str(),
+        f.accepted_as().as_str(),
+        f.owner(),
+        f.due_at(),
+        optional(f.message.ordering_key.as_deref()),
+        i64::from(f.message.max_attempts.max(1)),
+        f.message.received_at.as_millis(),
+        optional(f.message.replay_of.as_ref().map(MessageId::as_str)),
+        optional(f.message.batch_id.as_deref()),
+        optional(f.message.traceparent.as_deref()),
+        f.message.size_column(),
+        f.message.raw_body.as_ref(),
+        f.message.payload.as_deref(),
+        f.message.request.as_ref(),
+    ]);
+    query.execute(&mut *tx.conn).await?;
     Ok(())
 }
 
@@ -299,11 +298,6 @@ async fn insert_refusing_keys(
 /// Keys of a message that make it a duplicate where another message holds them.
 fn refusing(message: &NewMessage) -> impl Iterator<Item = &Dedupe> {
     message.dedupe.iter().filter(|key| key.refuses_repeats())
-}
-
-/// One column of rows.
-pub(super) fn each<'r, R, V>(rows: &'r [R], value: impl Fn(&'r R) -> V) -> Vec<V> {
-    rows.iter().map(value).collect()
 }
 
 /// Returns the flow and the ordering key of a message, if it has one.

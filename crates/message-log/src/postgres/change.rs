@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use kanat_model::message::Status;
 use sqlx::Row;
 
-use super::append::each;
+use super::columns::bind_each;
 use super::commit_marker::CommitMarker;
 use super::text::optional;
 use super::transaction::Transaction;
@@ -147,26 +147,26 @@ async fn write(
     first: i64,
     rows: &[NumberedChange<'_>],
 ) -> sqlx::Result<HashSet<i64>> {
-    let query = sqlx::query(CHANGE)
-        .bind(first)
-        .bind(each(rows, |n| n.change.seq))
-        .bind(each(rows, |n| n.change.from_token))
-        .bind(each(rows, |n| n.change.from_owner.as_str()))
-        .bind(each(rows, |n| n.event))
-        .bind(each(rows, |n| n.change.to_owner.as_str()))
-        .bind(each(rows, |n| n.change.status.map(Status::as_str)))
-        .bind(each(rows, |n| n.change.attempts.map(i64::from)))
-        .bind(each(rows, |n| n.state.due_at))
-        .bind(each(rows, |n| n.state.completed_at))
-        .bind(each(rows, |n| matches!(n.change.error, ErrorChange::Keep)))
-        .bind(each(rows, |n| n.state.error_kind()))
-        .bind(each(rows, |n| optional(n.state.error_message())))
-        .bind(each(rows, |n| optional(n.state.error_field())))
-        .bind(each(rows, |n| optional(n.state.error_expression())))
-        .bind(each(rows, |n| n.state.at))
-        .bind(each(rows, |n| n.state.output))
-        .bind(each(rows, |n| n.state.trace))
-        .bind(each(rows, |n| n.change.message_id.as_str()));
+    let query = bind_each!(sqlx::query(CHANGE).bind(first), rows, |n| [
+        n.change.seq,
+        n.change.from_token,
+        n.change.from_owner.as_str(),
+        n.event,
+        n.change.to_owner.as_str(),
+        n.change.status.map(Status::as_str),
+        n.change.attempts.map(i64::from),
+        n.state.due_at,
+        n.state.completed_at,
+        matches!(n.change.error, ErrorChange::Keep),
+        n.state.error_kind(),
+        optional(n.state.error_message()),
+        optional(n.state.error_field()),
+        optional(n.state.error_expression()),
+        n.state.at,
+        n.state.output,
+        n.state.trace,
+        n.change.message_id.as_str(),
+    ]);
     let rows = query.fetch_all(&mut *tx.conn).await?;
     rows.iter().map(|row| row.try_get(0)).collect()
 }

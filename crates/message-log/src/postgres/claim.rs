@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use kanat_model::Timestamp;
 use sqlx::{PgConnection, PgPool, Row};
 
-use super::append::each;
+use super::columns::each;
 use super::failure::{Kind, outward};
 use super::options::{Connections, LockSpace};
 use super::text::text;

@@ -3,7 +3,7 @@
 use kanat_model::id::MessageId;
 use kanat_model::message::Status;
 
-use super::append::each;
+use super::columns::{bind_each, each};
 use super::commit_marker::CommitMarker;
 use super::text::{optional, text};
 use super::transaction::Transaction;
@@ -68,39 +68,37 @@ pub(super) async fn append(tx: &mut Transaction<'_>, rows: &[&CompletedRow]) -> 
         id: first.message.id.clone(),
     });
     let rows = &numbered;
-    sqlx::query(INSERT)
-        .bind(each(rows, |n| n.seq))
-        .bind(each(rows, |n| n.event))
-        .bind(each(rows, |n| text(n.message.id.as_str())))
-        .bind(each(rows, |n| text(n.message.account_id.as_str())))
-        .bind(each(rows, |n| text(n.message.environment_id.as_str())))
-        .bind(each(rows, |n| text(n.message.flow_id.as_str())))
-        .bind(each(rows, |n| text(&n.message.flow_name)))
-        .bind(each(rows, |n| i64::from(n.message.flow_version)))
-        .bind(each(rows, |n| n.message.trigger.as_str()))
-        .bind(each(rows, |n| {
-            n.state.status.unwrap_or(Status::Received).as_str()
-        }))
-        .bind(each(rows, |n| n.state.due_at))
-        .bind(each(rows, |n| n.state.attempts.map_or(0, i64::from)))
-        .bind(each(rows, |n| i64::from(n.message.max_attempts.max(1))))
-        .bind(each(rows, |n| n.state.error_kind()))
-        .bind(each(rows, |n| optional(n.state.error_message())))
-        .bind(each(rows, |n| optional(n.state.error_field())))
-        .bind(each(rows, |n| optional(n.state.error_expression())))
-        .bind(each(rows, |n| n.message.received_at.as_millis()))
-        .bind(each(rows, |n| n.state.at))
-        .bind(each(rows, |n| n.state.completed_at))
-        .bind(each(rows, |n| {
-            optional(n.message.replay_of.as_ref().map(MessageId::as_str))
-        }))
-        .bind(each(rows, |n| optional(n.message.batch_id.as_deref())))
-        .bind(each(rows, |n| optional(n.message.traceparent.as_deref())))
-        .bind(each(rows, |n| n.message.raw_body.as_ref()))
-        .bind(each(rows, |n| n.message.payload.as_deref()))
-        .bind(each(rows, |n| n.message.request.as_ref()))
-        .bind(each(rows, |n| n.state.output))
-        .bind(each(rows, |n| n.state.trace))
+    let query = bind_each!(sqlx::query(INSERT), rows, |n| [
+        n.seq,
+        n.event,
+        text(n.message.id.as_str()),
+        text(n.message.account_id.as_str()),
+        text(n.message.environment_id.as_str()),
+        text(n.message.flow_id.as_str()),
+        text(&n.message.flow_name),
+        i64::from(n.message.flow_version),
+        n.message.trigger.as_str(),
+        n.state.status.unwrap_or(Status::Received).as_str(),
+        n.state.due_at,
+        n.state.attempts.map_or(0, i64::from),
+        i64::from(n.message.max_attempts.max(1)),
+        n.state.error_kind(),
+        optional(n.state.error_message()),
+        optional(n.state.error_field()),
+        optional(n.state.error_expression()),
+        n.message.received_at.as_millis(),
+        n.state.at,
+        n.state.completed_at,
+        optional(n.message.replay_of.as_ref().map(MessageId::as_str)),
+        optional(n.message.batch_id.as_deref()),
+        optional(n.message.traceparent.as_deref()),
+        n.message.raw_body.as_ref(),
+        n.message.payload.as_deref(),
+        n.message.request.as_ref(),
+        n.state.output,
+        n.state.trace,
+    ]);
+    query
         .bind(Status::Received.as_str())
         .bind(each(rows, |n| n.message.size_column()))
         .execute(&mut *tx.conn)

@@ -3,7 +3,7 @@
 use kanat_model::search::{regex, regex_in_encoded_json};
 use sqlx::{Postgres, QueryBuilder};
 
-use super::append::each;
+use super::columns::each;
 use super::text::text;
 use super::{events, poll};
 use crate::Filter;

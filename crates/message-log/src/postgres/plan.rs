@@ -10,7 +10,7 @@ use sqlx::query::Query;
 use sqlx::{PgPool, Postgres, Row};
 
 use super::PostgresLog;
-use super::append::each;
+use super::columns::bind_each;
 use super::text::text;
 use crate::row::Columns;
 use crate::{PlanStore, Result, SavedPlan};
@@ -85,11 +85,12 @@ fn insert<'p>(
         }
         same
     });
-    sqlx::query(statement)
-        .bind(each(plans, |plan| text(plan.flow_id.as_str())))
-        .bind(each(plans, |plan| i64::from(plan.version)))
-        .bind(each(plans, |plan| plan.body.as_ref()))
-        .bind(Timestamp::now().as_millis())
+    let query = bind_each!(sqlx::query(statement), plans, |plan| [
+        text(plan.flow_id.as_str()),
+        i64::from(plan.version),
+        plan.body.as_ref(),
+    ]);
+    query.bind(Timestamp::now().as_millis())
 }
 
 pub(super) async fn get(

@@ -7,7 +7,7 @@ use sqlx::query::Query;
 use sqlx::{PgPool, Postgres, Row};
 
 use super::PostgresLog;
-use super::append::each;
+use super::columns::bind_each;
 use super::text::text;
 use crate::poll::read;
 use crate::row::Columns;
@@ -143,10 +143,11 @@ fn note<'q>(flow_id: &FlowId, records: &[SeenRecord]) -> Query<'q, Postgres, PgA
     let mut last: Vec<&SeenRecord> = records.iter().rev().collect();
     last.sort_by(|one, other| one.id.cmp(&other.id));
     last.dedup_by(|later, earlier| later.id == earlier.id);
-    sqlx::query(NOTE)
-        .bind(text(flow_id.as_str()))
-        .bind(each(&last, |record| text(&record.id)))
-        .bind(each(&last, |record| text(&record.hash)))
-        .bind(each(&last, |record| record.count))
-        .bind(each(&last, |record| record.seen_at.as_millis()))
+    let query = sqlx::query(NOTE).bind(text(flow_id.as_str()));
+    bind_each!(query, &last, |record| [
+        text(&record.id),
+        text(&record.hash),
+        record.count,
+        record.seen_at.as_millis(),
+    ])
 }

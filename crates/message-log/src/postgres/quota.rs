@@ -9,8 +9,8 @@ use kanat_rate_limit::{Exchange, ExchangeOutcome, Ledger, Requester, ShareGrant,
 use sqlx::{PgConnection, PgPool, Row};
 
 use super::PostgresLog;
-use super::append::each;
 use super::claim::database_now;
+use super::columns::{bind_each, each};
 use super::text::text;
 use crate::quota::CONNECTOR_RETENTION;
 use crate::quota::read::usage;
@@ -150,17 +150,12 @@ async fn save(
     keys: &[std::borrow::Cow<'_, str>],
     ledgers: &[String],
 ) -> sqlx::Result<()> {
-    sqlx::query(SAVE)
-        .bind(keys)
-        .bind(ledgers)
-        .bind(each(requests, |ask| {
-            i64::try_from(ask.used).unwrap_or(i64::MAX)
-        }))
-        .bind(each(requests, |ask| {
-            ask.last_used_at.map_or(0, Timestamp::as_millis)
-        }))
-        .execute(conn)
-        .await?;
+    let query = sqlx::query(SAVE).bind(keys).bind(ledgers);
+    let query = bind_each!(query, requests, |ask| [
+        i64::try_from(ask.used).unwrap_or(i64::MAX),
+        ask.last_used_at.map_or(0, Timestamp::as_millis),
+    ]);
+    query.execute(conn).await?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use sqlx::Row;
 
-use super::append::each;
+use super::columns::{bind_each, each};
 use super::commit_marker::CommitMarker;
 use super::text::text;
 use super::transaction::Transaction;
@@ -54,13 +54,13 @@ pub(super) async fn checkpoint(
             message: first.lease.seq,
             name: text(&first.name).into_owned(),
         });
-        sqlx::query(SAVE)
-            .bind(each(&kept, |checkpoint| checkpoint.lease.seq))
-            .bind(each(&kept, |checkpoint| text(&checkpoint.name)))
-            .bind(each(&kept, |checkpoint| i64::from(checkpoint.status)))
-            .bind(each(&kept, |checkpoint| checkpoint.output.as_ref()))
-            .execute(&mut *tx.conn)
-            .await?;
+        let query = bind_each!(sqlx::query(SAVE), &kept, |checkpoint| [
+            checkpoint.lease.seq,
+            text(&checkpoint.name),
+            i64::from(checkpoint.status),
+            checkpoint.output.as_ref(),
+        ]);
+        query.execute(&mut *tx.conn).await?;
     }
     let settled = |at: &usize| {
         if good(at) {
