@@ -263,15 +263,15 @@ impl Journal {
         }
     }
 
-    /// Forgets the pending writes after a commit that applied them. `wrote` says whether the commit
-    /// changed the tables.
-    pub fn note_applied(&mut self, commit: CommitDurability, wrote: bool) {
+    /// Forgets the pending writes after a commit that applied them. `durability` is that of what
+    /// the commit wrote into the tables, and `None` if it wrote nothing.
+    pub fn note_applied(&mut self, durability: Option<CommitDurability>) {
         self.pending.clear();
         self.policy.succeeded();
-        let Some(file) = self.file.as_mut().filter(|_| wrote) else {
+        let Some((file, durability)) = self.file.as_mut().zip(durability) else {
             return;
         };
-        self.tables_unsynced = commit == CommitDurability::Deferred;
+        self.tables_unsynced = durability == CommitDurability::Deferred;
         if !self.tables_unsynced {
             file.restart();
         }

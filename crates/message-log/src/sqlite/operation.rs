@@ -3,7 +3,7 @@
 use super::transaction::Transaction;
 use crate::change::Change;
 use crate::completed::CompletedRow;
-use crate::{Lease, NewMessage, StepCheckpoint};
+use crate::{AppendOutcome, Lease, NewMessage, StepCheckpoint};
 
 /// Work of one operation, which is a part of a transaction unless its variant says otherwise.
 pub(super) enum Work {
@@ -44,6 +44,24 @@ impl Work {
             | Self::Shrink { .. }
             | Self::Truncate
             | Self::Close => 0,
+        }
+    }
+
+    /// Returns whether a message can be claimed after this that could not be claimed before.
+    pub fn makes_claimable(&self, effect: &Effect) -> bool {
+        match self {
+            Self::Append(_) => matches!(effect, Effect::Appended(AppendOutcome::Waiting)),
+            Self::AppendCompleted(rows) => !rows.iter().all(CompletedRow::is_final),
+            // The next message of the ordering key may be due now.
+            Self::Settle(change) => change.ordered || !change.is_final(),
+            Self::Task(task) => task.makes_claimable(),
+            Self::StoreStep(_)
+            | Self::Claim(_)
+            | Self::Probe
+            | Self::Flush
+            | Self::Shrink { .. }
+            | Self::Truncate
+            | Self::Close => false,
         }
     }
 }

@@ -5,11 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use tokio::sync::watch;
 
-use super::inbox::Operation;
-use super::operation::{Effect, Work};
-use crate::completed::CompletedRow;
+use super::operation::Effect;
+use crate::Stats;
 use crate::effect::Progress;
-use crate::{AppendOutcome, Stats};
 
 /// State that the writer updates and callers read.
 pub(super) struct LogState {
@@ -60,49 +58,24 @@ impl LogState {
         self.progress.count_commit(effects);
     }
 
-    /// Notes a committed transaction that also applied the pending writes. `has_claimable` says
-    /// whether one of these can be claimed.
-    pub fn committed(
-        &self,
-        last_seq: i64,
-        operations: &[Operation],
-        effects: &[Effect],
-        has_claimable: bool,
-    ) {
-        if !operations.is_empty() {
+    /// Notes a committed transaction that also applied the pending writes. A transaction that did
+    /// nothing else has no effects.
+    pub fn committed(&self, last_seq: i64, effects: &[Effect]) {
+        if !effects.is_empty() {
             self.progress.count_commit(effects);
         }
         self.has_pending.store(false, Ordering::Release);
         self.last_seq.store(last_seq, Ordering::Release);
         self.progress.notify_changed();
-        let mut done = operations.iter().zip(effects);
-        if has_claimable || done.any(|(operation, effect)| operation.work.makes_claimable(effect)) {
-            self.progress.notify_claimable();
-        }
+    }
+
+    /// Notes that a message can be claimed that could not be claimed before.
+    pub fn notify_claimable(&self) {
+        self.progress.notify_claimable();
     }
 
     /// Notes a committed transaction that dropped old rows and did not apply the pending writes.
     pub fn committed_without_pending(&self, effects: &[Effect]) {
         self.progress.count_commit(effects);
-    }
-}
-
-impl Work {
-    /// Returns whether a message can be claimed after this that could not be claimed before.
-    fn makes_claimable(&self, effect: &Effect) -> bool {
-        match self {
-            Self::Append(_) => matches!(effect, Effect::Appended(AppendOutcome::Waiting)),
-            Self::AppendCompleted(rows) => !rows.iter().all(CompletedRow::is_final),
-            // The next message of the ordering key may be due now.
-            Self::Settle(change) => change.ordered || !change.is_final(),
-            Self::Task(task) => task.makes_claimable(),
-            Self::StoreStep(_)
-            | Self::Claim(_)
-            | Self::Probe
-            | Self::Flush
-            | Self::Shrink { .. }
-            | Self::Truncate
-            | Self::Close => false,
-        }
     }
 }

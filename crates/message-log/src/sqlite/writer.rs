@@ -48,8 +48,8 @@ pub(super) struct Writer {
 /// Committed transaction.
 struct CommittedBatch {
     execution: Execution,
-    /// True if it changed the tables.
-    wrote: bool,
+    /// Durability of what it wrote into the tables; `None` if it wrote nothing.
+    durability: Option<CommitDurability>,
 }
 
 impl Writer {
@@ -174,11 +174,13 @@ impl Writer {
 
     /// Commits a batch and answers its callers. What has to be tried again goes on the stack.
     fn transact(&mut self, statements: &Statements<'_>, batch: Batch, stack: &mut Vec<Batch>) {
-        let CommittedBatch { execution, wrote } =
-            match self.commit_batch(statements, &batch, self.ack_durability) {
-                Ok(committed) => committed,
-                Err(error) => return self.handle_failure(statements, batch, error, stack),
-            };
+        let CommittedBatch {
+            execution,
+            durability,
+        } = match self.commit_batch(statements, &batch, self.ack_durability) {
+            Ok(committed) => committed,
+            Err(error) => return self.handle_failure(statements, batch, error, stack),
+        };
         let Batch {
             operations,
             includes_pending,
@@ -187,18 +189,12 @@ impl Writer {
         self.last_seq = last_seq;
         if let Err(lost) = self.watch.check() {
             if includes_pending {
-                self.journal.note_applied(self.ack_durability, wrote);
+                self.journal.note_applied(durability);
             }
             return self.refuse(operations, &lost);
         }
         if includes_pending {
-            self.publish(
-                statements,
-                &operations,
-                &effects,
-                self.ack_durability,
-                wrote,
-            );
+            self.publish(statements, &operations, &effects, durability);
         } else {
             self.state.committed_without_pending(&effects);
             self.checkpoint_if_due(statements);
@@ -230,7 +226,10 @@ impl Writer {
         let (result, wrote) = self.checkpoints.track_writes(run);
         let execution = result.inspect_err(|error| self.checkpoints.sync_failures().note(error))?;
         self.is_wal_truncated = false;
-        Ok(CommittedBatch { execution, wrote })
+        Ok(CommittedBatch {
+            execution,
+            durability: wrote.then_some(commit),
+        })
     }
 
     /// Publishes a commit that applied the pending writes.
@@ -239,13 +238,15 @@ impl Writer {
         statements: &Statements<'_>,
         operations: &[Operation],
         effects: &[Effect],
-        commit: CommitDurability,
-        wrote: bool,
+        durability: Option<CommitDurability>,
     ) {
         let has_claimable = self.journal.pending().has_claimable();
-        self.journal.note_applied(commit, wrote);
-        self.state
-            .committed(self.last_seq, operations, effects, has_claimable);
+        self.journal.note_applied(durability);
+        self.state.committed(self.last_seq, effects);
+        let mut done = operations.iter().zip(effects);
+        if has_claimable || done.any(|(operation, effect)| operation.work.makes_claimable(effect)) {
+            self.state.notify_claimable();
+        }
         self.checkpoint_if_due(statements);
     }
 

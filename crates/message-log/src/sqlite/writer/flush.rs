@@ -105,8 +105,8 @@ impl Writer {
             result = self.commit_batch(statements, &batch, commit);
         }
         match result {
-            Ok(CommittedBatch { wrote, .. }) => {
-                self.publish(statements, &[], &[], commit, wrote);
+            Ok(CommittedBatch { durability, .. }) => {
+                self.publish(statements, &[], &[], durability);
                 Ok(())
             }
             Err(error) => {
