@@ -19,7 +19,7 @@
 //!   Nothing recurses deeper than those bounds, nothing panics.
 //! - Errors never show what a connector is configured with, nor what the scope masks.
 //!
-//! To add a transform: an entry in `transform/table/`, a variant and an arm in `transform.rs`, its
+//! To add a transform: a row in `transform/table/`, a variant and an arm in `transform.rs`, its
 //! work in the file of its kind, and examples in `tests/language/`.
 
 mod effort;
