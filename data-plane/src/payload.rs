@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 use kanat_engine::form::{self, FormError};
 use kanat_mapping::json;
+use kanat_model::media_type;
 
 /// Kind of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,14 +121,14 @@ fn kind(content_type: Option<&str>) -> Kind {
     let Some(content_type) = content_type.map(str::trim).filter(|text| !text.is_empty()) else {
         return Kind::Undeclared;
     };
-    let mut parts = content_type.split(';');
-    let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
-    let charset = charset(parts);
-    match essence.as_str() {
-        "application/json" | "text/json" => Kind::Json,
+    let charset = charset(content_type.split(';').skip(1));
+    match media_type::essence(content_type)
+        .to_ascii_lowercase()
+        .as_str()
+    {
+        json if media_type::is_json(json) => Kind::Json,
         form::CONTENT_TYPE => Kind::Form,
         "application/xml" => Kind::Text(charset),
-        other if other.ends_with("+json") => Kind::Json,
         other if other.starts_with("text/") || other.ends_with("+xml") => Kind::Text(charset),
         _ => Kind::Opaque,
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use kanat_model::media_type;
 use kanat_net::body::{self, IncomingBody};
 use kanat_net::{Body, request_id};
 
@@ -81,8 +82,8 @@ async fn answer<B: IncomingBody>(shared: &NodeContext, request: Request<B>) -> R
 /// Only JSON, which browsers do not run, is sent unchanged; security headers of a mapping are
 /// replaced.
 fn keep_from_scripts(headers: &mut HeaderMap) {
-    let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    if kind.is_some_and(is_json) {
+    let content_type = headers.get(header::CONTENT_TYPE);
+    if content_type.is_some_and(is_only_json) {
         return;
     }
     headers.insert(
@@ -95,18 +96,11 @@ fn keep_from_scripts(headers: &mut HeaderMap) {
     );
 }
 
-fn is_json(kind: &[u8]) -> bool {
-    const JSON: &[u8] = b"application/json";
-    // Most responses.
-    if kind == JSON {
-        return true;
-    }
-    let essence = kind
-        .split(|byte| *byte == b';')
-        .next()
-        .unwrap_or_default()
-        .trim_ascii();
-    essence.eq_ignore_ascii_case(JSON)
+/// Returns whether no browser takes a body of this content type for anything but JSON. Of several
+/// types with commas between them, browsers take the last.
+fn is_only_json(content_type: &HeaderValue) -> bool {
+    let content_type = content_type.to_str().unwrap_or_default();
+    media_type::is_json(content_type) && !content_type.contains(',')
 }
 
 /// Routes a request: fixed paths first, all others to the published APIs.
@@ -194,4 +188,36 @@ fn status(code: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
         HeaderValue::from_static("application/json"),
     );
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_json_cannot_run_as_a_script() {
+        let is_sandboxed = |content_type: &'static str| {
+            let value = HeaderValue::from_static(content_type);
+            let mut headers = HeaderMap::from_iter([(header::CONTENT_TYPE, value)]);
+            keep_from_scripts(&mut headers);
+            headers.contains_key(header::CONTENT_SECURITY_POLICY)
+        };
+        for json in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "text/json",
+            "application/problem+json",
+        ] {
+            assert!(!is_sandboxed(json), "{json}");
+        }
+        for other in [
+            "text/html",
+            "image/svg+xml",
+            "",
+            "application/json, text/html",
+            "application/json;a, text/html",
+        ] {
+            assert!(is_sandboxed(other), "{other}");
+        }
+    }
 }

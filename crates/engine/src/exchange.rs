@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, header};
 use kanat_catalog::MASK;
 use kanat_mapping::json::{self, write_string};
+use kanat_model::media_type;
 use url::Url;
 
 use crate::Mask;
@@ -211,7 +212,7 @@ fn write_body(
     let head = String::from_utf8_lossy(&body[..body.len().min(shown + mask.reach())]);
     let masked = mask.apply_to_beginning(&head, if cut { shown } else { head.len() });
     let untouched = !cut && matches!(masked, Cow::Borrowed(_));
-    if untouched && is_json(headers) && json::check(body, json::MAX_DEPTH).is_ok() {
+    if untouched && declares_json(headers) && json::check(body, json::MAX_DEPTH).is_ok() {
         out.extend_from_slice(body);
     } else {
         write_string(&masked, out);
@@ -231,13 +232,12 @@ pub fn sensitive_values(headers: &HeaderMap) -> Vec<String> {
     )
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
-    let content_type = headers
-        .get(header::CONTENT_TYPE)
+/// Returns whether headers declare a body to be JSON. Only such a body is shown as JSON.
+pub fn declares_json(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(header::CONTENT_TYPE);
+    content_type
         .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
-    essence == "application/json" || essence.ends_with("+json")
+        .is_some_and(media_type::is_json)
 }
 
 /// Converts the output to a string. It is UTF-8: every part came from a `str` or passed the JSON
@@ -282,6 +282,25 @@ mod tests {
             "{\"status\":503,\"headers\":{\"content-type\":\"text/plain\"},\"body\":\"busy \
              \u{fffd}\",\"truncated\":true}"
         );
+    }
+
+    #[test]
+    fn shows_the_json_of_every_type_of_json_as_it_is() {
+        for declared in [
+            "Application/JSON; charset=utf-8",
+            "text/json",
+            "application/Problem+JSON",
+        ] {
+            let headers = headers(&[("content-type", declared)]);
+            let got = ResponseView {
+                status: 200,
+                headers: &headers,
+                body: b"[1.10]",
+                truncated: false,
+            };
+            let shown = response(&got, &Mask::new(&[]));
+            assert!(shown.ends_with(r#""body":[1.10]}"#), "{shown}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
+use kanat_model::media_type;
 use percent_encoding::percent_decode;
 use url::form_urlencoded;
 
@@ -27,8 +28,7 @@ pub enum FormError {
 
 /// Returns whether a content type is that of forms, whatever its parameters are.
 pub fn is_declared(content_type: &str) -> bool {
-    let essence = content_type.split(';').next().unwrap_or_default();
-    essence.trim().eq_ignore_ascii_case(CONTENT_TYPE)
+    media_type::essence(content_type).eq_ignore_ascii_case(CONTENT_TYPE)
 }
 
 /// Returns a form as a JSON object, with the names in the order of their first appearance. A

@@ -18,6 +18,7 @@ pub mod error;
 pub mod health;
 pub mod id;
 pub mod mask;
+pub mod media_type;
 pub mod member;
 pub mod message;
 pub mod nearest;

@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use kanat_engine::exchange::{self, ResponseView};
 use kanat_engine::{Mask, ResponseParts, TargetAnswer};
 use kanat_mapping::json;
+use kanat_model::media_type;
 use kanat_model::message::{ErrorKind, Failure};
 use kanat_net::outbound::Response;
 use kanat_schema::Violation;
@@ -259,6 +260,7 @@ fn is_bare(status: StatusCode) -> bool {
 /// Builds a mapped body. A string that is declared as another type than JSON is sent without
 /// quotes.
 fn mapped(json: Bytes, content_type: Option<&HeaderValue>) -> Body {
+    let is_json = |declared: &HeaderValue| declared.to_str().is_ok_and(media_type::is_json);
     let declared = content_type.filter(|declared| !is_json(declared)).cloned();
     let text = std::str::from_utf8(&json)
         .ok()
@@ -267,12 +269,6 @@ fn mapped(json: Bytes, content_type: Option<&HeaderValue>) -> Body {
         .zip(text)
         .map(|(declared, text)| (Bytes::from(json::decode(text).into_owned()), declared));
     Body { json, other }
-}
-
-fn is_json(content_type: &HeaderValue) -> bool {
-    let text = content_type.to_str().unwrap_or_default();
-    let essence = text.split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("application/json") || essence.ends_with("+json")
 }
 
 fn words(violations: &[Violation]) -> String {
@@ -298,6 +294,8 @@ mod tests {
         );
         assert_eq!(of(r#""a""#, "application/json; charset=utf-8"), None);
         assert_eq!(of(r#""a""#, "application/problem+json"), None);
+        assert_eq!(of(r#""a""#, "Application/Problem+JSON"), None);
+        assert_eq!(of(r#""a""#, "text/json"), None);
         assert_eq!(of("{}", "text/html"), None);
     }
 }

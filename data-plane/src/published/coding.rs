@@ -9,6 +9,7 @@ use flate2::write::GzEncoder;
 use http::{HeaderMap, HeaderValue, Response, header};
 use http_body::Body as _;
 use http_body_util::BodyExt;
+use kanat_model::media_type;
 use kanat_net::{Body, body as bodies, quality};
 
 /// Size from which a body is compressed: a shorter one fits one packet.
@@ -147,12 +148,8 @@ fn is_compressible(headers: &HeaderMap) -> bool {
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
-    let essence = content_type
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
+    let essence = media_type::essence(content_type).to_ascii_lowercase();
+    // Texts of more types than those of JSON and XML shrink: `application/x-ndjson` too.
     let is_text =
         essence.starts_with("text/") || essence.ends_with("json") || essence.ends_with("xml");
     is_text && !headers.contains_key(header::CONTENT_ENCODING)

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use kanat_catalog::MASK;
+use kanat_engine::exchange;
 use kanat_message_log::{Tenant, TraceRecord};
 use kanat_model::id::MessageId;
 use kanat_model::message::{ErrorKind, Status};
@@ -184,33 +185,27 @@ impl RecordedResponse {
         let given: Self = serde_json::from_str(text)
             .ok()
             .filter(|given: &Self| !given.truncated)?;
+        let masked = text.contains(MASK);
+        given.into_response().filter(|_| !masked)
+    }
+
+    fn into_response(self) -> Option<Response<Body>> {
         let mut headers = HeaderMap::new();
-        for (name, value) in &given.headers {
+        for (name, value) in &self.headers {
             headers.append(
                 HeaderName::from_bytes(name.as_bytes()).ok()?,
                 HeaderValue::from_str(value).ok()?,
             );
         }
-        let body = given.body.as_deref().map(RawValue::get).unwrap_or_default();
+        let body = self.body.as_deref().map(RawValue::get).unwrap_or_default();
         // A body that is not JSON is recorded as a string.
-        let is_json = headers.get(header::CONTENT_TYPE).is_none_or(|declared| {
-            declared
-                .to_str()
-                .is_ok_and(|declared| declared.contains("json"))
-        });
-        let body = if is_json {
+        let body = if exchange::declares_json(&headers) {
             body.to_owned()
         } else {
             serde_json::from_str(body).unwrap_or_default()
         };
-        let masked = text.contains(MASK);
-        (!masked).then(|| {
-            wait::response(
-                StatusCode::from_u16(given.status).unwrap_or_default(),
-                headers,
-                body.into(),
-            )
-        })
+        let status = StatusCode::from_u16(self.status).unwrap_or_default();
+        Some(wait::response(status, headers, body.into()))
     }
 }
 
@@ -238,5 +233,44 @@ impl<'d> RecordedRequest<'d> {
     /// Returns whether both have the same path parameters and query.
     fn is_at(&self, other: &Self) -> bool {
         self.query.get() == other.query.get() && self.path_params.get() == other.path_params.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+    use kanat_engine::Mask;
+    use kanat_engine::exchange::ResponseView;
+
+    use super::*;
+
+    /// Returns the body that a repeat gets of an answer.
+    async fn repeated(content_type: &'static str, body: &str) -> Bytes {
+        let value = HeaderValue::from_static(content_type);
+        let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, value)]);
+        let answered = ResponseView {
+            status: 200,
+            headers: &headers,
+            body: body.as_bytes(),
+            truncated: false,
+        };
+        let text = exchange::response(&answered, &Mask::new(&[]));
+        let given: RecordedResponse = serde_json::from_str(&text).unwrap();
+        let body = given.into_response().unwrap().into_body();
+        body.collect().await.unwrap().to_bytes()
+    }
+
+    #[tokio::test]
+    async fn a_repeat_gets_the_bytes_of_the_first_answer() {
+        for (content_type, body) in [
+            ("application/json", r#"{"n": 1.10}"#),
+            ("Application/Problem+JSON", r#""a""#),
+            ("text/json", "[1]"),
+            ("application/x-ndjson", "{\"n\":1}\n{\"n\":2}\n"),
+            ("application/json5", "{n: 1}"),
+            ("text/plain", "a \"b\""),
+        ] {
+            assert_eq!(repeated(content_type, body).await, body, "{content_type}");
+        }
     }
 }

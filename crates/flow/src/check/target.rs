@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kanat_catalog::check::{header_name_fault, header_value_fault, is_dot_segment};
 use kanat_mapping::Template;
+use kanat_model::media_type;
 
 use super::Checker;
 use super::cursor::{Cursor, optional};
@@ -81,7 +82,7 @@ pub(super) fn warn_of_content_type(checker: &mut Checker, cursor: &Cursor, targe
     let found = headers
         .filter(|(name, _)| name.eq_ignore_ascii_case("content-type"))
         .find_map(|(name, value)| Some((name, value.is_literal()?)));
-    let Some((name, value)) = found.filter(|(_, value)| !is_json(value)) else {
+    let Some((name, value)) = found.filter(|(_, value)| !media_type::is_json(value)) else {
         return;
     };
     let path = format!("{}.headers", cursor.path);
@@ -92,12 +93,6 @@ pub(super) fn warn_of_content_type(checker: &mut Checker, cursor: &Cursor, targe
     );
     let at = header_position(cursor, name).unwrap_or(cursor.node.at);
     checker.warn(at, &member_path(&path, name), &message);
-}
-
-fn is_json(content_type: &str) -> bool {
-    let media_type = content_type.split(';').next().unwrap_or_default().trim();
-    let media_type = media_type.to_ascii_lowercase();
-    media_type.ends_with("/json") || media_type.ends_with("+json")
 }
 
 /// Returns the position of a header's value.

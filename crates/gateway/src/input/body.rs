@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use kanat_model::media_type;
 use kanat_net::body::{BoxError, ReadError, read_limited};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, Value};
 
@@ -135,14 +136,12 @@ fn form(headers: &HeaderMap, upload: Option<&FieldDescriptor>) -> Result<Form, P
     let Some(content_type) = text(CONTENT_TYPE) else {
         return Ok(Form::Json);
     };
-    let (essence, parameters) = content_type.split_once(';').unwrap_or((&content_type, ""));
-    let essence = essence.trim();
+    let (_, parameters) = content_type.split_once(';').unwrap_or_default();
     if parameters.contains("charset=") && !parameters.replace('"', "").contains("charset=utf-8") {
         return Err(Problem::unsupported_media_type("only UTF-8 is supported"));
     }
-    if essence == "application/json"
-        || (essence.starts_with("application/") && essence.ends_with("+json"))
-    {
+    let essence = media_type::essence(&content_type);
+    if media_type::is_json(essence) {
         return Ok(Form::Json);
     }
     if upload.is_some() && BARE_FILE.contains(&essence) {

@@ -8,6 +8,7 @@ use std::path::Path;
 use anyhow::Result;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
+use kanat_model::media_type;
 use serde::de::IgnoredAny;
 use tokio::io::AsyncRead;
 use tokio_util::io::ReaderStream;
@@ -63,18 +64,15 @@ pub fn is_text(path: &str, content_type: Option<&str>) -> bool {
         let end = Path::new(path).extension().and_then(OsStr::to_str);
         return end.is_some_and(|end| TEXT_ENDS.iter().any(|text| end.eq_ignore_ascii_case(text)));
     };
-    let essence = content_type.split(';').next().unwrap_or_default();
-    let essence = essence.trim().to_ascii_lowercase();
+    let essence = media_type::essence(content_type).to_ascii_lowercase();
     let is_xml = essence == "application/xml" || essence.ends_with("+xml");
-    is_xml || is_form(&essence) || (essence.starts_with("text/") && essence != "text/json")
+    let is_text = essence.starts_with("text/") && !media_type::is_json(&essence);
+    is_xml || is_text || is_form(&essence)
 }
 
 /// Returns whether a content type is that of forms.
 fn is_form(content_type: &str) -> bool {
-    let essence = content_type.split(';').next().unwrap_or_default();
-    essence
-        .trim()
-        .eq_ignore_ascii_case("application/x-www-form-urlencoded")
+    media_type::essence(content_type).eq_ignore_ascii_case("application/x-www-form-urlencoded")
 }
 
 /// The payload in the file `path`: a text where [`is_text`] says so, else JSON.
@@ -174,7 +172,9 @@ mod tests {
         assert_eq!(read(&form, Some(declared)).unwrap(), r#""a=1&b=x+y""#);
         let json = file("sales.json", "[1.10]");
         assert_eq!(read(&json, None).unwrap(), "[1.10]");
-        assert_eq!(read(&json, Some("text/json")).unwrap(), "[1.10]");
+        for declared in ["text/json", "text/vnd.shop+json"] {
+            assert_eq!(read(&json, Some(declared)).unwrap(), "[1.10]", "{declared}");
+        }
         let fault = read("missing", None).unwrap_err().to_string();
         assert!(!fault.contains(TEXT_HINT), "{fault}");
     }

@@ -104,6 +104,7 @@ fn warns_of_a_content_type_that_is_not_that_of_a_mapping() {
     ] {
         assert_eq!(warnings(json, mapping), [""; 0], "{json}");
     }
+    assert_eq!(warnings("model/json", mapping).len(), 1);
     assert_eq!(warnings("text/csv", ""), [""; 0], "the payload may be CSV");
 }
 
