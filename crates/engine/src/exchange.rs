@@ -51,8 +51,9 @@ pub fn request(
 
 /// How much of a body is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Extent {
+pub enum Extent {
     Whole,
+    /// There is more than is here.
     Beginning,
 }
 
@@ -62,17 +63,7 @@ pub struct ResponseView<'a> {
     pub status: u16,
     pub headers: &'a HeaderMap,
     pub body: &'a [u8],
-    /// The body is the beginning of a longer one.
-    pub truncated: bool,
-}
-
-impl ResponseView<'_> {
-    fn extent(&self) -> Extent {
-        match self.truncated {
-            true => Extent::Beginning,
-            false => Extent::Whole,
-        }
-    }
+    pub extent: Extent,
 }
 
 /// Returns `{status, headers, body}`.
@@ -83,7 +74,7 @@ pub fn response(response: &ResponseView<'_>, mask: &Mask) -> String {
     write_rest(
         response.headers,
         response.body,
-        response.extent(),
+        response.extent,
         mask,
         &mut out,
     );
@@ -124,7 +115,7 @@ pub fn beginning(response: &ResponseView<'_>, mask: &Mask) -> String {
         .char_indices()
         .nth(BEGINNING_CHARACTERS)
         .map_or(head.len(), |(at, _)| at);
-    let end = shown_bytes(head.len(), characters, response.extent(), mask);
+    let end = shown_bytes(head.len(), characters, response.extent, mask);
     let begun: String = mask
         .apply_to_beginning(&head, end)
         .chars()
@@ -275,7 +266,7 @@ mod tests {
             status: 503,
             headers: &answered,
             body: b"busy \xff",
-            truncated: true,
+            extent: Extent::Beginning,
         };
         assert_eq!(
             response(&got, &mask),
@@ -296,7 +287,7 @@ mod tests {
                 status: 200,
                 headers: &headers,
                 body: b"[1.10]",
-                truncated: false,
+                extent: Extent::Whole,
             };
             let shown = response(&got, &Mask::new(&[]));
             assert!(shown.ends_with(r#""body":[1.10]}"#), "{shown}");
@@ -320,7 +311,7 @@ mod tests {
                     status,
                     headers: &headers,
                     body,
-                    truncated: false,
+                    extent: Extent::Whole,
                 },
                 &mask,
             )
@@ -345,7 +336,7 @@ mod tests {
                     status,
                     headers: &headers,
                     body,
-                    truncated: false,
+                    extent: Extent::Whole,
                 },
                 &mask,
             )
@@ -392,21 +383,21 @@ mod tests {
         for place in places.step_by(7) {
             let padding = "x".repeat(place.saturating_sub(3 * token.len()));
             let body = format!("{token}{token}{token}{padding}{longer}{}", "y".repeat(600));
-            let answered = |body, truncated| ResponseView {
+            let answered = |body, extent| ResponseView {
                 status: 500,
                 headers: &headers,
                 body,
-                truncated,
+                extent,
             };
             for body in [body.as_bytes(), &body.as_bytes()[..body.len() - 700]] {
                 for text in [
-                    response(&answered(body, true), &mask),
-                    beginning(&answered(body, true), &mask),
+                    response(&answered(body, Extent::Beginning), &mask),
+                    beginning(&answered(body, Extent::Beginning), &mask),
                 ] {
                     assert!(!text.contains("t0k"), "{place}: {text}");
                 }
             }
-            let text = beginning(&answered(body.as_bytes(), false), &mask);
+            let text = beginning(&answered(body.as_bytes(), Extent::Whole), &mask);
             assert!(!text.contains("t0k"), "{place}: {text}");
         }
     }

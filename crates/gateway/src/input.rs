@@ -26,6 +26,7 @@ use crate::error::Problem;
 use crate::gateway::Options;
 use crate::header::LAST_EVENT_ID;
 use crate::route::{Route, Variable};
+use body::{Query, RequestMessage};
 pub(crate) use reading::Reading;
 
 /// A request whose body has not been read.
@@ -72,20 +73,16 @@ where
             body,
             options,
         } = self;
-        let (mut message, query_carries_fields) = if route.takes_body {
-            let read = body::read(&route, &parts.headers, reading.counted(body), &options).await?;
-            (read.message, read.is_file)
+        let RequestMessage { mut message, query } = if route.takes_body {
+            body::read(&route, &parts.headers, reading.counted(body), &options).await?
         } else {
             body::refuse(body).await?;
-            (DynamicMessage::new(route.rpc.input.clone()), true)
+            RequestMessage {
+                message: DynamicMessage::new(route.rpc.input.clone()),
+                query: Query::WithFields,
+            }
         };
-        beside_the_body(
-            &mut message,
-            &route,
-            &variables,
-            &parts,
-            query_carries_fields,
-        )?;
+        beside_the_body(&mut message, &route, &variables, &parts, query)?;
         Ok(message)
     }
 }
@@ -96,7 +93,7 @@ fn beside_the_body(
     route: &Route,
     variables: &[(Variable, String)],
     parts: &Parts,
-    query_carries_fields: bool,
+    query: Query,
 ) -> Result<(), Problem> {
     let rpc = &route.rpc;
     path(message, route, variables)?;
@@ -104,7 +101,7 @@ fn beside_the_body(
     let taken = |field: &Variable| {
         in_path.contains(&field.number()) || rpc.rest.upload.as_ref() == Some(field)
     };
-    let may_be_given = |field: &_| query_carries_fields && !taken(field);
+    let may_be_given = |field: &_| query == Query::WithFields && !taken(field);
     query::read(
         message,
         parts.uri.query().unwrap_or_default(),

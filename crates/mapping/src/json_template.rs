@@ -239,11 +239,11 @@ impl Node {
                         out.push(b',');
                     }
                     let written = item.write(environment, out, end);
-                    any |= keep(
-                        written.map_err(|error| error.within(&format!("[{index}]")))?,
-                        before,
-                        out,
-                    );
+                    if written.map_err(|error| error.within(&format!("[{index}]")))? {
+                        any = true;
+                    } else {
+                        out.truncate(before);
+                    }
                 }
                 out.push(b']');
             }
@@ -258,11 +258,11 @@ impl Node {
                     out.extend_from_slice(key.as_bytes());
                     out.push(b':');
                     let written = member.write(environment, out, end);
-                    any |= keep(
-                        written.map_err(|error| error.within(&json::decode(key)))?,
-                        before,
-                        out,
-                    );
+                    if written.map_err(|error| error.within(&json::decode(key)))? {
+                        any = true;
+                    } else {
+                        out.truncate(before);
+                    }
                 }
                 out.push(b'}');
             }
@@ -273,12 +273,4 @@ impl Node {
             Ok(true)
         }
     }
-}
-
-/// Cuts off the comma and key before a value that was not written. Returns `written`.
-fn keep(written: bool, before: usize, out: &mut Vec<u8>) -> bool {
-    if !written {
-        out.truncate(before);
-    }
-    written
 }

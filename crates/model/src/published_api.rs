@@ -36,7 +36,7 @@ texts! {
 }
 
 texts! {
-    /// Treatment of a request that does not fit its schema.
+    /// Treatment of a request or of an answer that does not fit its schema.
     pub enum Validation {
         /// It is refused, and leaves nothing behind.
         Strict = "strict",

@@ -5,7 +5,6 @@ mod kind;
 mod words;
 
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::sync::LazyLock;
 
 use crate::Error;
@@ -102,8 +101,7 @@ pub fn regex_in_encoded_json(text: &str) -> String {
             forms.push(c.to_string());
             forms.extend(escape(c));
             if !c.is_ascii_alphanumeric() {
-                let units = |upper| hexadecimal(c, upper);
-                forms.extend([units(false), units(true)]);
+                forms.extend([hexadecimal(c), upper_hexadecimal(c)]);
             }
         }
         forms.dedup();
@@ -161,9 +159,9 @@ fn push_class(pattern: &mut String, class: &[char]) {
 fn push_hexadecimal(pattern: &mut String, c: char) {
     let forms: Vec<Vec<char>> = cases(c)
         .into_iter()
-        .map(|c| hexadecimal(c, false).chars().collect())
+        .map(|c| hexadecimal(c).chars().collect())
         .collect();
-    let written: Vec<char> = hexadecimal(c, false).chars().collect();
+    let written: Vec<char> = hexadecimal(c).chars().collect();
     let differs = |at: usize| forms.iter().any(|form| form.get(at) != written.get(at));
     let alike = forms.iter().all(|form| form.len() == written.len());
     let one = alike && (0..written.len()).filter(|at| differs(*at)).count() == 1;
@@ -191,23 +189,23 @@ fn escape(c: char) -> Option<String> {
         '\t' => "\\t".to_owned(),
         '\u{8}' => "\\b".to_owned(),
         '\u{c}' => "\\f".to_owned(),
-        '\0'..='\u{1f}' => hexadecimal(c, false),
+        '\0'..='\u{1f}' => hexadecimal(c),
         _ => return None,
     })
 }
 
-/// `\uXXXX`, twice for a character that takes two.
-fn hexadecimal(c: char, upper: bool) -> String {
-    let mut text = String::new();
-    for unit in c.encode_utf16(&mut [0; 2]) {
-        // Writing to a string cannot fail.
-        let _ = if upper {
-            write!(text, "\\u{unit:04X}")
-        } else {
-            write!(text, "\\u{unit:04x}")
-        };
-    }
-    text
+/// Returns `\uxxxx` in small letters, twice for a character that takes two.
+fn hexadecimal(c: char) -> String {
+    let buffer = &mut [0; 2];
+    let units = c.encode_utf16(buffer).iter();
+    units.map(|unit| format!("\\u{unit:04x}")).collect()
+}
+
+/// Returns `\uXXXX` in capitals, twice for a character that takes two.
+fn upper_hexadecimal(c: char) -> String {
+    let buffer = &mut [0; 2];
+    let units = c.encode_utf16(buffer).iter();
+    units.map(|unit| format!("\\u{unit:04X}")).collect()
 }
 
 /// As PostgreSQL's `encode(..., 'escape')` writes the bytes of a text.

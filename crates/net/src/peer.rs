@@ -51,11 +51,10 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// `is_encrypted` says whether the socket speaks TLS.
-    pub fn new(socket: IpAddr, is_encrypted: bool, proxies: &TrustedProxies) -> Self {
+    pub fn new(socket: Peer, proxies: &TrustedProxies) -> Self {
         let socket = Peer {
-            address: socket.to_canonical(),
-            is_encrypted,
+            address: socket.address.to_canonical(),
+            ..socket
         };
         Self {
             socket,
@@ -141,11 +140,11 @@ mod tests {
     fn peer(socket: &str, forwarded: &[&'static str]) -> String {
         let proxies =
             ["10.0.0.0/8", "192.0.2.7/32", "fd00::/8"].map(|network| network.parse().unwrap());
-        let origin = Origin::new(
-            socket.parse().unwrap(),
-            false,
-            &TrustedProxies::new(proxies.to_vec()),
-        );
+        let socket = Peer {
+            address: socket.parse().unwrap(),
+            is_encrypted: false,
+        };
+        let origin = Origin::new(socket, &TrustedProxies::new(proxies.to_vec()));
         let said = forwarded
             .iter()
             .map(|value| (FORWARDED_FOR, HeaderValue::from_static(value)));
@@ -194,8 +193,12 @@ mod tests {
     #[test]
     fn the_scheme_is_the_listeners_or_a_trusted_proxys() {
         let trusted = TrustedProxies::new(vec!["10.0.0.0/8".parse().unwrap()]);
-        let is_encrypted = |socket: &str, tls, said: &'static str| {
-            let origin = Origin::new(socket.parse().unwrap(), tls, &trusted);
+        let is_encrypted = |socket: &str, is_encrypted, said: &'static str| {
+            let socket = Peer {
+                address: socket.parse().unwrap(),
+                is_encrypted,
+            };
+            let origin = Origin::new(socket, &trusted);
             origin
                 .peer(&HeaderMap::from_iter([(
                     FORWARDED_PROTO,

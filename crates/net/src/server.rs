@@ -22,7 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::peer::{Origin, TrustedProxies};
+use crate::peer::{Origin, Peer, TrustedProxies};
 use crate::tls::{ClientCertificate, ServerTls};
 use crate::{Body, Inbound, body};
 use acceptor::Acceptor;
@@ -92,11 +92,11 @@ pub async fn serve<S>(
     while let Some((stream, address, place)) = acceptor.next(&shutdown).await {
         let service = service.clone();
         let shutdown = shutdown.clone();
-        let origin = Origin::new(
-            address.ip(),
-            options.tls.is_some(),
-            &options.trusted_proxies,
-        );
+        let socket = Peer {
+            address: address.ip(),
+            is_encrypted: options.tls.is_some(),
+        };
+        let origin = Origin::new(socket, &options.trusted_proxies);
         let line = Line::new(&answers, place.holdings.clone());
         let connection = Connection {
             origin,

@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use kanat_engine::exchange::{self, ResponseView};
+use kanat_engine::exchange::{self, Extent, ResponseView};
 use kanat_engine::{Mask, ResponseParts, TargetAnswer};
 use kanat_mapping::json;
 use kanat_model::media_type;
 use kanat_model::message::{ErrorKind, Failure};
+use kanat_model::published_api::Validation;
 use kanat_net::outbound::Response;
 use kanat_schema::Violation;
 
@@ -108,7 +109,7 @@ impl Run<'_> {
             .as_ref()
             .map(|schema| schema.validate(&body.json))
         {
-            if response_mapping.strict {
+            if response_mapping.validation == Validation::Strict {
                 let message = self.unfit("validated", "responseSchema", words(&violations));
                 return Err(Failure {
                     kind: ErrorKind::Validation,
@@ -195,7 +196,7 @@ impl Run<'_> {
         let text = outputs::of_answer(response);
         let reason = format!("the answer {status} contradicts its content type: {error}");
         let reason = self.mask.apply(&reason).into_owned();
-        if response_mapping.strict {
+        if response_mapping.validation == Validation::Strict {
             return Err(Failure {
                 field: Some("target.response.body".to_owned()),
                 ..Failure::new(
@@ -245,7 +246,10 @@ pub(super) fn seen(response: &Response) -> ResponseView<'_> {
         status: *status,
         headers,
         body,
-        truncated: *truncated,
+        extent: match truncated {
+            true => Extent::Beginning,
+            false => Extent::Whole,
+        },
     }
 }
 

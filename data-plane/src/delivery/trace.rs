@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::HeaderMap;
-use kanat_engine::exchange::{self, ResponseView};
+use kanat_engine::exchange::{self, Extent, ResponseView};
 use kanat_engine::{AdapterRun, Mask, Record, Trace};
 use kanat_message_log::{Outcome, Step, TraceRecord};
 use kanat_model::message::Failure;
@@ -46,7 +46,7 @@ pub(super) fn kept(trace: &mut Trace, work: &MessageInMemory, step: &Step, mask:
         status: u16::try_from(step.status).unwrap_or_default(),
         headers: &HeaderMap::new(),
         body,
-        truncated: false,
+        extent: Extent::Whole,
     };
     trace.kept(&step.name, exchange::response(&answered, mask));
 }

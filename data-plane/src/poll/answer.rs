@@ -2,7 +2,7 @@
 //! next page. Its use of memory is bounded, whatever its length.
 
 use bytes::Bytes;
-use kanat_engine::exchange::ResponseView;
+use kanat_engine::exchange::{Extent, ResponseView};
 use kanat_model::nearest::nearest;
 use kanat_net::outbound::{Error, Stream};
 use kanat_proto::plan::v1::Poll;
@@ -147,7 +147,10 @@ impl Answer {
             status: self.stream.status(),
             headers: self.stream.headers(),
             body: &self.sample,
-            truncated: !self.ended,
+            extent: match self.ended {
+                true => Extent::Whole,
+                false => Extent::Beginning,
+            },
         }
     }
 

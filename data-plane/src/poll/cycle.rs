@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use http::HeaderMap;
 use kanat_catalog::Instance;
-use kanat_engine::exchange::{self, ResponseView};
+use kanat_engine::exchange::{self, Extent, ResponseView};
 use kanat_engine::{Mask, Resources};
 use kanat_message_log::SettleOutcome;
 use kanat_model::Timestamp;
@@ -327,12 +327,12 @@ impl Cycle<'_> {
     async fn refusal(&self, url: &Url, mut answer: Stream) -> String {
         let mask = self.mask();
         let mut body = Vec::new();
-        let mut truncated = true;
+        let mut extent = Extent::Beginning;
         while body.len() < exchange::beginning_bytes(&mask)
             && let Ok(chunk) = answer.chunk().await
         {
             let Some(chunk) = chunk else {
-                truncated = false;
+                extent = Extent::Whole;
                 break;
             };
             body.extend_from_slice(&chunk);
@@ -341,7 +341,7 @@ impl Cycle<'_> {
             status: answer.status(),
             headers: answer.headers(),
             body: &body,
-            truncated,
+            extent,
         };
         format!(
             "{} answered {}",

@@ -10,6 +10,7 @@ use kanat_message_log::key;
 use kanat_model::Timestamp;
 use kanat_model::id::MessageId;
 use kanat_model::message::Trigger;
+use kanat_model::published_api::Validation;
 use kanat_schema::Schema;
 
 use super::access::Caller;
@@ -41,7 +42,7 @@ pub(crate) fn arrive(
     let given = payload.as_ref().unwrap_or(&raw_body);
     let faults =
         faults(schema, given).map_err(|error| unfit(payload::no_json(declared(parts), error)))?;
-    if !faults.is_empty() && target.api.strict {
+    if !faults.is_empty() && target.api.request_validation == Validation::Strict {
         let mut message = "the request does not fit the schema of this API".to_owned();
         let content_type = || parts.headers.get(header::CONTENT_TYPE).cloned();
         if payload::is_json_sent_as_form(given, content_type) {

@@ -240,7 +240,7 @@ impl<'d> RecordedRequest<'d> {
 mod tests {
     use http_body_util::BodyExt as _;
     use kanat_engine::Mask;
-    use kanat_engine::exchange::ResponseView;
+    use kanat_engine::exchange::{Extent, ResponseView};
 
     use super::*;
 
@@ -252,7 +252,7 @@ mod tests {
             status: 200,
             headers: &headers,
             body: body.as_bytes(),
-            truncated: false,
+            extent: Extent::Whole,
         };
         let text = exchange::response(&answered, &Mask::new(&[]));
         let given: RecordedResponse = serde_json::from_str(&text).unwrap();

@@ -65,7 +65,8 @@ pub(super) fn definition(checker: &mut Checker, tree: Node) -> Option<Definition
         target::warn_of_content_type(checker, &cursor, target);
     }
     let mapping = optional(members.get("mapping"), |cursor| {
-        mapping::mapping(checker, cursor, members.has("target"))
+        let instance = members.has("target").then_some(InstanceOf::Target);
+        mapping::mapping(checker, cursor, instance)
     });
     let ordering_key = optional(members.get("ordering_key"), |cursor| {
         checker.expression(cursor, before("ordering_key"))

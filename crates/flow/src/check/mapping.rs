@@ -13,13 +13,13 @@ use crate::yaml::{Member, Text, Value};
 pub(super) fn mapping(
     checker: &mut Checker,
     cursor: &Cursor,
-    has_target: bool,
+    instance: Option<InstanceOf>,
 ) -> Option<Vec<Field>> {
     let steps = checker.step_names.len();
     let place = Place {
         source: true,
         steps,
-        instance: has_target.then_some(InstanceOf::Target),
+        instance,
         ..Place::new("mapping")
     };
     block(checker, cursor, place)

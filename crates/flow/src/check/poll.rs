@@ -71,9 +71,13 @@ const SIZE_PARAMS: &[&str] = &[
 
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(300);
 
-pub(super) fn poll(checker: &mut Checker, cursor: &Cursor, has_connector: bool) -> Option<Poll> {
+pub(super) fn poll(
+    checker: &mut Checker,
+    cursor: &Cursor,
+    instance: Option<InstanceOf>,
+) -> Option<Poll> {
     let place = Place {
-        instance: has_connector.then_some(InstanceOf::Source),
+        instance,
         state: true,
         calls: false,
         ..Place::new("source.poll")

@@ -4,6 +4,7 @@ use super::Checker;
 use super::cursor::{Cursor, Members, optional};
 use super::{poll, verify};
 use crate::definition::{Schedule, Source, Trigger};
+use crate::fields::InstanceOf;
 use crate::schedule::{self, CronExpression};
 
 const TRIGGERS: &[&str] = &["webhook", "schedule", "poll", "manual", "api"];
@@ -16,14 +17,14 @@ pub(super) fn source(checker: &mut Checker, cursor: &Cursor) -> Option<Source> {
     let trigger = checker
         .required(&members, "trigger")
         .and_then(|cursor| checker.one_of(&cursor, TRIGGERS));
-    let has_connector = members.has("connector");
+    let connected = |instance| members.has("connector").then_some(instance);
     // Each key is read even when it has no place here, so that what is wrong inside it shows too.
     let verify = optional(members.get("verify"), |cursor| {
-        verify::verify(checker, cursor, has_connector)
+        verify::verify(checker, cursor, connected(InstanceOf::Verify))
     });
     let schedule = timing(checker, &members);
     let poll = optional(members.get("poll"), |cursor| {
-        poll::poll(checker, cursor, has_connector)
+        poll::poll(checker, cursor, connected(InstanceOf::Source))
     });
     let trigger = trigger?;
     misplaced(checker, &members, trigger);

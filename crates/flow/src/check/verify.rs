@@ -34,10 +34,10 @@ const DEFAULT_TOLERANCE: Duration = Duration::from_secs(300);
 pub(super) fn verify(
     checker: &mut Checker,
     cursor: &Cursor,
-    has_connector: bool,
+    instance: Option<InstanceOf>,
 ) -> Option<Verify> {
     let place = Place {
-        instance: has_connector.then_some(InstanceOf::Verify),
+        instance,
         calls: false,
         secrets: Secrets::Whole,
         ..Place::new("source.verify")
@@ -87,7 +87,10 @@ pub(super) fn verify(
     Some(Verify {
         scheme: scheme.to_owned(),
         secrets: secrets?.unwrap_or_default(),
-        header: header.unwrap_or_else(|| default_header(scheme, query.is_some()).to_owned()),
+        header: header.unwrap_or_else(|| match query {
+            Some(_) => String::new(),
+            None => default_header(scheme).to_owned(),
+        }),
         query: query.unwrap_or_default().to_owned(),
         prefix: prefix?.unwrap_or_default().to_owned(),
         encoding: encoding
@@ -132,9 +135,9 @@ fn fit(checker: &mut Checker, members: &Members, scheme: &str, keys: &[&str]) {
     }
 }
 
-fn default_header(scheme: &str, has_query: bool) -> &'static str {
+fn default_header(scheme: &str) -> &'static str {
     match scheme {
-        "token" if !has_query => "X-Webhook-Token",
+        "token" => "X-Webhook-Token",
         "hmac-sha256" | "hmac-sha1" | "hmac-sha512" => "X-Signature",
         _ => "",
     }

@@ -30,8 +30,16 @@ const EMPTY_LIMIT: usize = 64;
 /// Message of a request, from its body.
 pub(super) struct RequestMessage {
     pub message: DynamicMessage,
-    /// The body was a file, so other fields come with the query.
-    pub is_file: bool,
+    pub query: Query,
+}
+
+/// Role of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Query {
+    /// It carries the fields that the path does not.
+    WithFields,
+    /// The body carries the fields, and the query may have none.
+    WithoutFields,
 }
 
 /// Form in which the body is read.
@@ -71,7 +79,7 @@ where
     if bytes.is_empty() && !matches!(form, Ok(Form::Bare | Form::Multipart { .. })) {
         return Ok(RequestMessage {
             message: DynamicMessage::new(rpc.input.clone()),
-            is_file: false,
+            query: Query::WithoutFields,
         });
     }
     let (field, content) = match (form?, &rpc.rest.upload) {
@@ -94,7 +102,7 @@ where
     message.set_field(field, content);
     Ok(RequestMessage {
         message,
-        is_file: true,
+        query: Query::WithFields,
     })
 }
 
@@ -117,7 +125,7 @@ fn parse(route: &Route, bytes: &[u8]) -> Result<RequestMessage, Problem> {
     let message = decode::message(&route.rpc.input, route.read(), json).map_err(Problem::fields)?;
     Ok(RequestMessage {
         message,
-        is_file: false,
+        query: Query::WithoutFields,
     })
 }
 

@@ -11,6 +11,7 @@ use prost::Message;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Value};
 use tonic::Status;
 
+use super::body::Query;
 use super::cut::{Cutter, Piece, parsed};
 use super::{Incoming, Reading, beside_the_body, body};
 use crate::error::Problem;
@@ -90,7 +91,13 @@ where
             body::expect_json(&parts.headers)?;
         }
         let mut beside = DynamicMessage::new(route.rpc.input.clone());
-        beside_the_body(&mut beside, &route, &variables, &parts, false)?;
+        beside_the_body(
+            &mut beside,
+            &route,
+            &variables,
+            &parts,
+            Query::WithoutFields,
+        )?;
         Ok(Self {
             fields: beside.clone(),
             beside,

@@ -47,16 +47,15 @@ pub async fn log(
 /// are put back.
 ///
 /// # Errors
-/// It is missing, and `accept_empty` does not say that a new one is meant.
+/// It is missing.
 pub async fn check_configuration(
     settings: &Settings,
     folder: &Folder,
     log: &dyn MessageLog,
-    accept_empty: bool,
 ) -> Result<()> {
     let is_file = matches!(settings.database, Database::Files);
     let is_missing = is_file && !folder.path().join(STORE).exists();
-    if is_missing && !accept_empty && !log.is_empty().await? {
+    if is_missing && !log.is_empty().await? {
         return Err(kanat_control_plane::Error::NoConfiguration.into());
     }
     Ok(())

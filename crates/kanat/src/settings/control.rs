@@ -89,7 +89,7 @@ impl Flags {
         let key = &mut self.bootstrap_api_key;
         let bootstrap_api_key = problems.hide("bootstrap_api_key", key, value::api_key);
         let join_token = problems.hide("join_token", &mut self.join_token, value::join_token);
-        let nodes = nodes::checked(self.nodes.take(), self.tls_client_ca.is_some());
+        let nodes = nodes::checked(self.nodes.take(), self.tls_client_ca.as_deref());
         let nodes = problems.take("nodes", nodes);
         let tls_client_ca = self.tls_client_ca.clone();
         if tls_client_ca.is_some() && process.tls.is_none() {

@@ -1,6 +1,8 @@
 //! `[[nodes]]` of the settings file: tokens and certificates of data-plane nodes, each with the
 //! environments that it opens.
 
+use std::path::Path;
+
 use kanat_control_plane::{BoundNode, Proof};
 use serde::{Deserialize, Serialize};
 
@@ -52,16 +54,19 @@ impl Entry {
     }
 }
 
-/// Checks the entries; certificates are looked at where there is an authority for clients.
+/// Checks the entries. Those with a certificate need an authority for clients.
 ///
 /// # Errors
 /// The first entry that is wrong, by its number.
-pub fn checked(entries: Option<Vec<Entry>>, has_authority: bool) -> Result<Vec<Entry>, String> {
+pub fn checked(
+    entries: Option<Vec<Entry>>,
+    authority: Option<&Path>,
+) -> Result<Vec<Entry>, String> {
     let entries = entries.unwrap_or_default();
     for (n, entry) in (1..).zip(&entries) {
         let problem = match entry.proof() {
             Err(problem) => problem,
-            Ok(Proof::Certificate(_)) if !has_authority => {
+            Ok(Proof::Certificate(_)) if authority.is_none() => {
                 "certificates are looked at where tls_client_ca names their authority"
             }
             Ok(_) if entry.environments.is_empty() => {
@@ -94,11 +99,12 @@ mod tests {
 
     #[test]
     fn an_entry_has_one_proof_and_some_environments() {
+        let authority = Some(Path::new("clients.pem"));
         let digest = "0f".repeat(32);
         let good = entry(Some(&digest), None, &["staging"]);
         let named = entry(None, Some("node-1.example.com"), &["staging"]);
         assert_eq!(
-            checked(Some(vec![good.clone(), named.clone()]), true)
+            checked(Some(vec![good.clone(), named.clone()]), authority)
                 .unwrap()
                 .len(),
             2
@@ -118,14 +124,14 @@ mod tests {
             (entry(Some(&digest), None, &[]), "environments is empty"),
             (entry(None, Some(" "), &["staging"]), "certificate is empty"),
         ] {
-            let told = checked(Some(vec![good.clone(), wrong]), true).unwrap_err();
+            let told = checked(Some(vec![good.clone(), wrong]), authority).unwrap_err();
             assert!(
                 told.starts_with("entry 2: ") && told.contains(problem),
                 "{told}"
             );
         }
         assert!(
-            checked(Some(vec![named]), false)
+            checked(Some(vec![named]), None)
                 .unwrap_err()
                 .contains("tls_client_ca")
         );

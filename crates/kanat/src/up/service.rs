@@ -51,8 +51,9 @@ pub async fn start(settings: Settings) -> Result<Service> {
     oidc::warn(&control.plane.issuers);
     let listeners = Listeners::new(ports());
     let log = database::log(process, &folder, &listeners).await?;
-    let accept_empty = control.plane.accept_empty_config;
-    database::check_configuration(process, &folder, log.as_ref(), accept_empty).await?;
+    if !control.plane.accept_empty_config {
+        database::check_configuration(process, &folder, log.as_ref()).await?;
+    }
     let sealer = database::sealer(process)?;
     let store = database::store(process, &folder, &listeners).await?;
 

@@ -51,8 +51,8 @@ impl Elementwise {
             Self::Where => keep(list, node, environment),
             Self::SortBy => sort_by(list, node, environment),
             Self::GroupBy => group_by(list, node, environment),
-            Self::Any => decide(list, node, environment, true),
-            Self::All => decide(list, node, environment, false),
+            Self::Any => any(list, node, environment),
+            Self::All => all(list, node, environment),
             Self::Sum => sum(list, node, environment),
         }
     }
@@ -98,19 +98,22 @@ fn keep<'s>(list: &str, node: &'s Node, environment: &Environment<'s>) -> Transf
     Ok(result.into_value())
 }
 
-/// Returns whether the expression is `sought` for one of the elements, and if so the search ends.
-fn decide<'s>(
-    list: &str,
-    node: &'s Node,
-    environment: &Environment<'s>,
-    sought: bool,
-) -> TransformResult<'s> {
-    let mut found = false;
+fn any<'s>(list: &str, node: &'s Node, environment: &Environment<'s>) -> TransformResult<'s> {
+    let mut holds = false;
     for_each(list, node, environment, &mut |_, value| {
-        found = environment.holds(&value) == sought;
-        Ok(!found)
+        holds = environment.holds(&value);
+        Ok(!holds)
     })?;
-    Ok(Value::Bool(found == sought))
+    Ok(Value::Bool(holds))
+}
+
+fn all<'s>(list: &str, node: &'s Node, environment: &Environment<'s>) -> TransformResult<'s> {
+    let mut holds = true;
+    for_each(list, node, environment, &mut |_, value| {
+        holds = environment.holds(&value);
+        Ok(holds)
+    })?;
+    Ok(Value::Bool(holds))
 }
 
 fn sum<'s>(list: &str, node: &'s Node, environment: &Environment<'s>) -> TransformResult<'s> {

@@ -7,6 +7,7 @@ use http::{HeaderName, HeaderValue, Method};
 use kanat_engine::Answer;
 use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
+use kanat_model::published_api::Validation;
 use kanat_proto::plan::v1;
 use kanat_schema::Schema;
 
@@ -26,8 +27,8 @@ pub(crate) struct Api {
     pub method: Method,
     pub path: Path,
     pub auth: Auth,
-    /// True if an invalid request is refused; otherwise it is noted on the message, and goes on.
-    pub strict: bool,
+    /// Fate of a request that does not fit the schema.
+    pub request_validation: Validation,
     /// Versions in the order of their numbers; at least one.
     pub versions: Vec<Version>,
     /// Time limit of a synchronous call.
@@ -105,11 +106,11 @@ impl Api {
             }
             _ => None,
         };
-        let strict_response = plan.strict_response;
+        let response_validation = validation(plan.strict_response);
         let versions = plan
             .versions
             .into_iter()
-            .map(|version| Version::compile(version, strict_response));
+            .map(|version| Version::compile(version, response_validation));
         let mut versions = versions.collect::<Result<Vec<_>, _>>()?;
         versions.sort_by_key(|version| version.number);
         if versions.is_empty() {
@@ -127,7 +128,7 @@ impl Api {
                 .ok_or_else(|| format!("{:?} is no method of a published API", plan.method))?,
             path: Path::parse(&plan.path)?,
             auth: Auth::compile(&plan.auth, plan.oauth2)?,
-            strict: plan.strict,
+            request_validation: validation(plan.strict),
             versions,
             deadline: if plan.deadline_ms == 0 {
                 DEADLINE
@@ -186,8 +187,16 @@ impl Auth {
     }
 }
 
+/// Returns the validation that a plan asks for.
+fn validation(strict: bool) -> Validation {
+    match strict {
+        true => Validation::Strict,
+        false => Validation::Lenient,
+    }
+}
+
 impl Version {
-    fn compile(plan: v1::ApiVersion, strict_response: bool) -> Result<Self, String> {
+    fn compile(plan: v1::ApiVersion, response_validation: Validation) -> Result<Self, String> {
         let state = match plan.status.as_str() {
             "active" => State::Active,
             "deprecated" => {
@@ -200,7 +209,7 @@ impl Version {
         let request_schema = schema(&plan.label, "requestSchema", &plan.request_schema)?;
         let response_mapping = plan
             .synchronous
-            .then(|| response_mapping(&plan, strict_response).map(Arc::new))
+            .then(|| response_mapping(&plan, response_validation).map(Arc::new))
             .transpose()?;
         let v1::ApiVersion {
             label,
@@ -219,7 +228,10 @@ impl Version {
     }
 }
 
-fn response_mapping(plan: &v1::ApiVersion, strict: bool) -> Result<ResponseMapping, String> {
+fn response_mapping(
+    plan: &v1::ApiVersion,
+    validation: Validation,
+) -> Result<ResponseMapping, String> {
     let mapping = plan
         .response_mapping
         .as_ref()
@@ -228,7 +240,7 @@ fn response_mapping(plan: &v1::ApiVersion, strict: bool) -> Result<ResponseMappi
     Ok(ResponseMapping {
         mapping: mapping.map_err(|error| format!("{error}, in {}", plan.label))?,
         schema: schema(&plan.label, "responseSchema", &plan.response_schema)?,
-        strict,
+        validation,
     })
 }
 

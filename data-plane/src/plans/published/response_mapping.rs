@@ -1,6 +1,7 @@
 //! How the answers of a published API are built and checked.
 
 use kanat_engine::Answer;
+use kanat_model::published_api::Validation;
 use kanat_schema::Schema;
 
 /// How the answers of a version of a published API are built.
@@ -9,8 +10,8 @@ pub(crate) struct ResponseMapping {
     /// `None` when the flow's own output is the answer.
     pub mapping: Option<Answer>,
     pub schema: Option<Schema>,
-    /// An answer that does not fit the schema is not given.
-    pub strict: bool,
+    /// Fate of an answer that does not fit the schema.
+    pub validation: Validation,
 }
 
 impl ResponseMapping {
