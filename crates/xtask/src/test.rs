@@ -28,7 +28,7 @@ pub fn run(filters: &[String]) -> Result<()> {
     let mut black_box = test(&["--test", BLACK_BOX], filters);
     if std::env::var_os(THREADS).is_none() {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-        black_box.env(THREADS, (cores + cores / 2).to_string());
+        black_box.env(THREADS, (cores * 2).to_string());
     }
     command::run(black_box)
 }
