@@ -1,402 +1,159 @@
 //! Keys of definitions.
 
+use super::Kind::{
+    AnyMap, Duration, Expression, Fields, List, Map, Methods, Name, Retry, Template, TemplateMap,
+    Templates, Text, Tolerance, Whole, Words,
+};
 use super::{Key, Kind};
 
-const fn required(path: &'static str, kind: Kind, text: &'static str) -> Key {
-    Key {
-        required: true,
-        ..optional(path, kind, text)
-    }
+/// Methods of requests to connectors.
+const HTTP_METHODS: Kind = Methods(&["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]);
+
+/// Declares the keys. A row has the path of a key, whether its map must have it, its values, the
+/// value of a definition without it, and a sentence.
+macro_rules! keys {
+    ($(
+        $path:literal: $presence:ident $kind:expr $(, default $default:literal)?, $text:literal;
+    )*) => {
+        /// The keys, each map before its members.
+        pub static KEYS: &[Key] = &[$(
+            Key::$presence($path, $kind, $text)$(.with_default($default))?
+        ),*];
+    };
 }
 
-const fn optional(path: &'static str, kind: Kind, text: &'static str) -> Key {
-    Key {
-        path,
-        kind,
-        text,
-        required: false,
-        default: None,
-    }
-}
-
-const fn with_default(
-    path: &'static str,
-    kind: Kind,
-    text: &'static str,
-    default: &'static str,
-) -> Key {
-    Key {
-        default: Some(default),
-        ..optional(path, kind, text)
-    }
-}
-
-/// The keys, each map before its members.
-pub static KEYS: &[Key] = &[
-    optional(
-        "flow",
-        Kind::Text,
-        "Name of the flow; `name` may stand in its place",
-    ),
-    optional(
-        "name",
-        Kind::Text,
-        "Name of the flow, in the place of `flow`",
-    ),
-    with_default(
-        "version",
-        Kind::Whole {
-            least: 1,
-            most: 1_000_000_000,
-        },
+keys! {
+    "flow": optional Text, "Name of the flow; `name` may stand in its place";
+    "name": optional Text, "Name of the flow, in the place of `flow`";
+    "version": optional Whole { least: 1, most: 1_000_000_000 }, default "1",
         "Version that you give to the definition; nothing reads it, and versions that run are \
-         counted at deploys",
-        "1",
-    ),
-    optional("description", Kind::Text, "What the flow is for"),
-    required("source", Kind::Map, "What starts the flow"),
-    optional(
-        "source.connector",
-        Kind::Text,
-        "Connector instance whose fields are `instance` in the source's templates; `poll` needs it",
-    ),
-    required(
-        "source.trigger",
-        Kind::Words(&["webhook", "schedule", "poll", "manual", "api"]),
-        "Event or time that starts the flow",
-    ),
-    optional(
-        "source.verify",
-        Kind::Map,
-        "How an inbound webhook proves its sender",
-    ),
-    required(
-        "source.verify.scheme",
-        Kind::Words(&[
-            "token",
-            "hmac-sha256",
-            "hmac-sha1",
-            "hmac-sha512",
-            "standard-webhooks",
-            "github",
-            "stripe",
-            "shopify",
-            "slack",
-            "meta",
-            "basic",
-        ]),
-        "The provider's way to sign, or a general one",
-    ),
-    optional(
-        "source.verify.secret",
-        Kind::Templates,
-        "The secret, or a list while secrets are rotated",
-    ),
-    optional(
-        "source.verify.header",
-        Kind::Text,
-        "Header that carries the token or signature",
-    ),
-    optional(
-        "source.verify.query",
-        Kind::Text,
-        "Query parameter that carries the token",
-    ),
-    optional(
-        "source.verify.prefix",
-        Kind::Text,
-        "Text before the signature in its header",
-    ),
-    with_default(
-        "source.verify.encoding",
-        Kind::Words(&["hex", "base64"]),
-        "Encoding of the signature",
-        "hex",
-    ),
-    optional(
-        "source.verify.verify_token",
-        Kind::Template,
-        "Token that a subscription challenge must carry",
-    ),
-    optional(
-        "source.verify.username",
-        Kind::Template,
-        "User name of the scheme `basic`",
-    ),
-    optional(
-        "source.verify.password",
-        Kind::Template,
-        "Password of the scheme `basic`",
-    ),
-    with_default(
-        "source.verify.tolerance",
-        Kind::Tolerance,
-        "How far a timestamp may lie from now",
-        "300s",
-    ),
-    optional(
-        "source.schedule",
-        Kind::Text,
-        "Five fields of cron, for the triggers `schedule` and `poll`",
-    ),
-    with_default(
-        "source.timezone",
-        Kind::Text,
-        "IANA time zone of the schedule",
-        "UTC",
-    ),
-    optional(
-        "source.poll",
-        Kind::Map,
-        "What is polled, for the trigger `poll`",
-    ),
-    required(
-        "source.poll.url",
-        Kind::Template,
-        "Absolute address; `instance` and `state` are known in it",
-    ),
-    with_default(
-        "source.poll.method",
-        Kind::Methods(&["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]),
-        "Method of the requests; no body is sent",
-        "GET",
-    ),
-    optional(
-        "source.poll.headers",
-        Kind::TemplateMap,
-        "Headers of each request",
-    ),
-    optional(
-        "source.poll.params",
-        Kind::TemplateMap,
-        "Parameters of the query; one that renders to nothing is not sent",
-    ),
-    optional(
-        "source.poll.records_path",
-        Kind::Text,
-        "Dotted path to the list of records in the answer; without it the answer is the list",
-    ),
-    optional(
-        "source.poll.pagination",
-        Kind::Map,
-        "How the next page is found; without it there is one page",
-    ),
-    required(
-        "source.poll.pagination.strategy",
-        Kind::Words(&["cursor", "offset", "link_header", "next_token", "page"]),
-        "The way to the next page",
-    ),
-    optional(
-        "source.poll.pagination.max_pages",
-        Kind::Whole {
-            least: 1,
-            most: 1_000_000,
-        },
-        "Most pages of a cycle",
-    ),
-    optional(
-        "source.poll.pagination.cursor_path",
-        Kind::Text,
-        "Path of the cursor in the answer, of `cursor`",
-    ),
-    optional(
-        "source.poll.pagination.cursor_param",
-        Kind::Text,
-        "Parameter that sends the cursor, of `cursor`",
-    ),
-    optional(
-        "source.poll.pagination.offset_param",
-        Kind::Text,
-        "Parameter of the offset, of `offset`",
-    ),
-    optional(
-        "source.poll.pagination.page_size",
-        Kind::Whole {
-            least: 1,
-            most: 1_000_000,
-        },
-        "Records of a full page, of `offset` and of `page`, where it is at most 10,000",
-    ),
-    optional(
-        "source.poll.pagination.total_path",
-        Kind::Text,
-        "Path of the count of all records, of `offset`",
-    ),
-    optional(
-        "source.poll.pagination.token_path",
-        Kind::Text,
-        "Path of the token in the answer, of `next_token`",
-    ),
-    optional(
-        "source.poll.pagination.token_param",
-        Kind::Text,
-        "Parameter that sends the token, of `next_token`",
-    ),
-    optional(
-        "source.poll.pagination.page_param",
-        Kind::Text,
-        "Parameter of the page's number, of `page`",
-    ),
-    with_default(
-        "source.poll.pagination.first_page",
-        Kind::Whole {
-            least: 0,
-            most: 1_000_000_000,
-        },
-        "Number of the first page, of `page`",
-        "1",
-    ),
-    optional(
-        "source.poll.pagination.page_size_param",
-        Kind::Text,
-        "Parameter that asks for `page_size`, of `page`",
-    ),
-    optional(
-        "source.poll.record_id",
-        Kind::Text,
-        "Dotted path to the id of a record; one seen in the last 30 days, unchanged, is skipped",
-    ),
-    with_default(
-        "source.poll.interval",
-        Kind::Duration,
-        "Time from one cycle to the next, at least 1s; `source.schedule` may stand in its place",
-        "5m",
-    ),
-    optional(
-        "adapter",
-        Kind::Text,
-        "JavaScript adapter that reshapes the payload before the mapping",
-    ),
-    optional(
-        "when",
-        Kind::Expression,
-        "Condition; a message for which it is false ends as `filtered`",
-    ),
-    optional(
-        "steps",
-        Kind::List,
-        "Calls of catalog actions before the target, in order",
-    ),
-    required(
-        "steps[].name",
-        Kind::Name,
-        "Name of the step; `steps.<name>` in later expressions",
-    ),
-    required(
-        "steps[].action",
-        Kind::Text,
-        "`<catalog entry>.<action>`, as in `email-delivery.send-email`",
-    ),
-    optional(
-        "steps[].connector",
-        Kind::Text,
-        "Connector instance; may be left out when the environment has one of the entry",
-    ),
-    optional(
-        "steps[].params",
-        Kind::AnyMap,
-        "Params of the action; their texts may be templates",
-    ),
-    optional(
-        "steps[].on_failure",
-        Kind::Words(&["reject"]),
-        "A failure ends the message at once",
-    ),
-    optional(
-        "steps[].when",
-        Kind::Expression,
-        "Condition; without it the step runs for every message",
-    ),
-    optional(
-        "steps[].success_when",
-        Kind::Expression,
-        "Condition that a 2xx answer has to satisfy",
-    ),
-    optional("target", Kind::Map, "Receiver of the mapping's output"),
-    required("target.connector", Kind::Text, "Connector instance"),
-    required(
-        "target.endpoint",
-        Kind::Template,
-        "Path under the connector's base URL",
-    ),
-    with_default(
-        "target.method",
-        Kind::Methods(&["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]),
-        "Method of the request",
-        "POST",
-    ),
-    optional(
-        "target.headers",
-        Kind::TemplateMap,
-        "Headers of the request",
-    ),
-    with_default(
-        "target.timeout",
-        Kind::Duration,
-        "How long an attempt may take",
-        "30s",
-    ),
-    optional(
-        "target.success_when",
-        Kind::Expression,
-        "Condition that a 2xx answer has to satisfy",
-    ),
-    optional(
-        "mapping",
-        Kind::Fields,
-        "Fields of the output, by dotted names; without it the payload is delivered as it came",
-    ),
-    optional(
-        "mapping.*",
-        Kind::Expression,
-        "Expression, text with `{{ }}`, or a map with `each`",
-    ),
-    required(
-        "mapping.*.each",
-        Kind::Expression,
-        "List that is mapped item by item",
-    ),
-    optional(
-        "mapping.*.where",
-        Kind::Expression,
-        "Condition of the items that are mapped",
-    ),
-    required(
-        "mapping.*.map",
-        Kind::Fields,
-        "Fields of each item; `item` is the item",
-    ),
-    optional(
-        "ordering_key",
-        Kind::Expression,
-        "Messages with the same key are delivered one at a time, in order of arrival",
-    ),
-    optional(
-        "idempotency_key",
-        Kind::Expression,
-        "A second message with the same key within 24 h is a duplicate",
-    ),
-    optional(
-        "backlog_age",
-        Kind::Duration,
-        "How long the oldest message may wait before the webhook answers 503",
-    ),
-    optional("on_error", Kind::Map, "What becomes of failed attempts"),
-    with_default(
-        "on_error.retry",
-        Kind::Retry,
-        "How often a failed attempt is repeated, and after which waits",
-        "3x exponential(30s)",
-    ),
-    with_default(
-        "on_error.then",
-        Kind::Words(&["dead-letter"]),
-        "What becomes of a message after its last attempt",
-        "dead-letter",
-    ),
-    optional(
-        "on_error.retry_on",
-        Kind::Words(&["transient"]),
-        "Only failures that may pass are retried",
-    ),
-];
+         counted at deploys";
+    "description": optional Text, "What the flow is for";
+    "source": required Map, "What starts the flow";
+    "source.connector": optional Text,
+        "Connector instance whose fields are `instance` in the source's templates; `poll` needs it";
+    "source.trigger": required Words(&["webhook", "schedule", "poll", "manual", "api"]),
+        "Event or time that starts the flow";
+    "source.verify": optional Map, "How an inbound webhook proves its sender";
+    "source.verify.scheme": required Words(&[
+        "token", "hmac-sha256", "hmac-sha1", "hmac-sha512", "standard-webhooks", "github", "stripe",
+        "shopify", "slack", "meta", "basic",
+    ]), "The provider's way to sign, or a general one";
+    "source.verify.secret": optional Templates, "The secret, or a list while secrets are rotated";
+    "source.verify.header": optional Text, "Header that carries the token or signature";
+    "source.verify.query": optional Text, "Query parameter that carries the token";
+    "source.verify.prefix": optional Text, "Text before the signature in its header";
+    "source.verify.encoding": optional Words(&["hex", "base64"]), default "hex",
+        "Encoding of the signature";
+    "source.verify.verify_token": optional Template,
+        "Token that a subscription challenge must carry";
+    "source.verify.username": optional Template, "User name of the scheme `basic`";
+    "source.verify.password": optional Template, "Password of the scheme `basic`";
+    "source.verify.tolerance": optional Tolerance, default "300s",
+        "How far a timestamp may lie from now";
+    "source.schedule": optional Text, "Five fields of cron, for the triggers `schedule` and `poll`";
+    "source.timezone": optional Text, default "UTC", "IANA time zone of the schedule";
+    "source.poll": optional Map, "What is polled, for the trigger `poll`";
+    "source.poll.url": required Template,
+        "Absolute address; `instance` and `state` are known in it";
+    "source.poll.method": optional HTTP_METHODS, default "GET",
+        "Method of the requests; no body is sent";
+    "source.poll.headers": optional TemplateMap, "Headers of each request";
+    "source.poll.params": optional TemplateMap,
+        "Parameters of the query; one that renders to nothing is not sent";
+    "source.poll.records_path": optional Text,
+        "Dotted path to the list of records in the answer; without it the answer is the list";
+    "source.poll.pagination": optional Map,
+        "How the next page is found; without it there is one page";
+    "source.poll.pagination.strategy": required Words(&[
+        "cursor", "offset", "link_header", "next_token", "page",
+    ]), "The way to the next page";
+    "source.poll.pagination.max_pages": optional Whole { least: 1, most: 1_000_000 },
+        "Most pages of a cycle";
+    "source.poll.pagination.cursor_path": optional Text,
+        "Path of the cursor in the answer, of `cursor`";
+    "source.poll.pagination.cursor_param": optional Text,
+        "Parameter that sends the cursor, of `cursor`";
+    "source.poll.pagination.offset_param": optional Text, "Parameter of the offset, of `offset`";
+    "source.poll.pagination.page_size": optional Whole { least: 1, most: 1_000_000 },
+        "Records of a full page, of `offset` and of `page`, where it is at most 10,000";
+    "source.poll.pagination.total_path": optional Text,
+        "Path of the count of all records, of `offset`";
+    "source.poll.pagination.token_path": optional Text,
+        "Path of the token in the answer, of `next_token`";
+    "source.poll.pagination.token_param": optional Text,
+        "Parameter that sends the token, of `next_token`";
+    "source.poll.pagination.page_param": optional Text, "Parameter of the page's number, of `page`";
+    "source.poll.pagination.first_page": optional Whole { least: 0, most: 1_000_000_000 },
+        default "1", "Number of the first page, of `page`";
+    "source.poll.pagination.page_size_param": optional Text,
+        "Parameter that asks for `page_size`, of `page`";
+    "source.poll.record_id": optional Text,
+        "Dotted path to the id of a record; one seen in the last 30 days, unchanged, is skipped";
+    "source.poll.interval": optional Duration, default "5m",
+        "Time from one cycle to the next, at least 1s; `source.schedule` may stand in its place";
+    "adapter": optional Text, "JavaScript adapter that reshapes the payload before the mapping";
+    "when": optional Expression, "Condition; a message for which it is false ends as `filtered`";
+    "steps": optional List, "Calls of catalog actions before the target, in order";
+    "steps[].name": required Name, "Name of the step; `steps.<name>` in later expressions";
+    "steps[].action": required Text,
+        "`<catalog entry>.<action>`, as in `email-delivery.send-email`";
+    "steps[].connector": optional Text,
+        "Connector instance; may be left out when the environment has one of the entry";
+    "steps[].params": optional AnyMap, "Params of the action; their texts may be templates";
+    "steps[].on_failure": optional Words(&["reject"]), "A failure ends the message at once";
+    "steps[].when": optional Expression, "Condition; without it the step runs for every message";
+    "steps[].success_when": optional Expression, "Condition that a 2xx answer has to satisfy";
+    "target": optional Map, "Receiver of the mapping's output";
+    "target.connector": required Text, "Connector instance";
+    "target.endpoint": required Template, "Path under the connector's base URL";
+    "target.method": optional HTTP_METHODS, default "POST", "Method of the request";
+    "target.headers": optional TemplateMap, "Headers of the request";
+    "target.timeout": optional Duration, default "30s", "How long an attempt may take";
+    "target.success_when": optional Expression, "Condition that a 2xx answer has to satisfy";
+    "mapping": optional Fields,
+        "Fields of the output, by dotted names; without it the payload is delivered as it came";
+    "mapping.*": optional Expression, "Expression, text with `{{ }}`, or a map with `each`";
+    "mapping.*.each": required Expression, "List that is mapped item by item";
+    "mapping.*.where": optional Expression, "Condition of the items that are mapped";
+    "mapping.*.map": required Fields, "Fields of each item; `item` is the item";
+    "ordering_key": optional Expression,
+        "Messages with the same key are delivered one at a time, in order of arrival";
+    "idempotency_key": optional Expression,
+        "A second message with the same key within 24 h is a duplicate";
+    "backlog_age": optional Duration,
+        "How long the oldest message may wait before the webhook answers 503";
+    "on_error": optional Map, "What becomes of failed attempts";
+    "on_error.retry": optional Retry, default "3x exponential(30s)",
+        "How often a failed attempt is repeated, and after which waits";
+    "on_error.then": optional Words(&["dead-letter"]), default "dead-letter",
+        "What becomes of a message after its last attempt";
+    "on_error.retry_on": optional Words(&["transient"]), "Only failures that may pass are retried";
+}
+
+impl Key {
+    const fn required(path: &'static str, kind: Kind, text: &'static str) -> Self {
+        Self {
+            required: true,
+            ..Self::optional(path, kind, text)
+        }
+    }
+
+    const fn optional(path: &'static str, kind: Kind, text: &'static str) -> Self {
+        Self {
+            path,
+            kind,
+            text,
+            required: false,
+            default: None,
+        }
+    }
+
+    /// Sets the value of a definition without the key.
+    const fn with_default(self, default: &'static str) -> Self {
+        Self {
+            default: Some(default),
+            ..self
+        }
+    }
+}
