@@ -269,6 +269,17 @@ impl Client {
         self.json(self.request(Method::POST, path).json(body)).await
     }
 
+    /// Posts what the service does once for each `key`, however often it is asked.
+    pub async fn post_with_key(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        key: &str,
+    ) -> Result<Json> {
+        let request = self.request(Method::POST, path).json(body);
+        self.json(request.header("idempotency-key", key)).await
+    }
+
     pub async fn patch(&self, path: &str, body: &impl Serialize) -> Result<Json> {
         self.json(self.request(Method::PATCH, path).json(body))
             .await

@@ -15,7 +15,7 @@ const FLAGS: [(&str, &str); 4] = [
 
 /// Fields of the API that have another name on the command line.
 const FIELDS: &str = "authType:--auth,catalogId:the entry,changeSummary:--summary,\
-    cronExpression:the cron expression,cron_expression:--cron,dailyLimit:--daily,\
+    cronExpression:the cron expression,dailyLimit:--daily,\
     displayName:--display-name,environmentId:--environment,expiresAt:--expires,\
     flowName:the flow,gracePeriod:--grace,rateLimitPerSecond:--rate,\
     redirectUri:--redirect-uri,requestSchema:--schema,\

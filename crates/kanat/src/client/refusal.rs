@@ -79,7 +79,7 @@ pub fn advice(status: u16, told: &str) -> Option<&'static str> {
         // The role is not the reason.
         403 if told.contains("this key is bound to") => None,
         401 => Some("give an API key: `kanat login`, --api-key or KANAT_API_KEY"),
-        403 => Some("the key's role does not allow this; an owner or admin can make another key"),
+        403 => Some("the key's role does not allow this: `kanat whoami` shows it"),
         429 => Some("wait a moment and try again"),
         502..=504 => Some("the service is starting, stopping or overloaded; try again"),
         _ => None,

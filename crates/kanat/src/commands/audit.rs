@@ -51,10 +51,10 @@ pub struct List {
     #[arg(long)]
     request_id: Option<String>,
     /// Instant, or a time back such as `1h`.
-    #[arg(long, value_parser = since::parse)]
+    #[arg(long, value_parser = since::parse_whole)]
     since: Option<String>,
     /// Instant, or a time back such as `1h`; entries of that moment are left out.
-    #[arg(long, value_parser = since::parse)]
+    #[arg(long, value_parser = since::parse_whole)]
     until: Option<String>,
     /// `nextCursor` of the page before, as `-o json` prints it.
     #[arg(long)]

@@ -58,7 +58,7 @@ pub struct Settings {
     /// Editors run what is in it, and change nothing; `--protected=false` ends that.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     protected: Option<bool>,
-    /// Lowest role that may promote flows into it: `editor` or `admin`.
+    /// Lowest role that is to promote flows into it, once that can be done: `editor` or `admin`.
     #[arg(long, value_name = "ROLE")]
     promoters: Option<String>,
     /// Days that ended messages are kept, at most those of the service; 0 takes what the service

@@ -290,7 +290,8 @@ async fn count(session: &Session, flow_id: &str, status: &str) -> Result<u64> {
 async fn rotate(session: &Session, flow: &str, rotation: &Rotation) -> Result<()> {
     let path = session.client.path(&FLOW, flow).await?;
     let what = format!("the webhook address of flow {flow}");
-    rotation.ask(&what, "calls to it get 404")?;
+    let ends = "calls to it get 404, as do those to former addresses that are still taken";
+    rotation.ask(&what, ends)?;
     let body = json!({ "gracePeriod": rotation.grace });
     let path = format!("{path}/rotate-webhook-token");
     let rotated = session.post(&path, &body, |flow| flow.text("webhookUrl"));

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use kanat_model::media_type;
 use serde::de::IgnoredAny;
-use tokio::io::AsyncRead;
+use tokio::io::{AsyncBufReadExt, AsyncRead};
 use tokio_util::io::ReaderStream;
 
 use crate::exit::usage;
@@ -51,7 +51,12 @@ pub fn json(path: &str) -> Result<Json> {
     } else {
         (text(path)?, name(path))
     };
-    Json::parse(&text).map_err(|error| usage(format!("{name} is not JSON: {error}")))
+    Json::parse(without_mark(&text)).map_err(|error| usage(format!("{name} is not JSON: {error}")))
+}
+
+/// Returns a text without the byte order mark that some editors put before it.
+pub fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// Ends of the names of files that hold a text.
@@ -94,7 +99,8 @@ pub fn payload(path: &str, content_type: Option<&str>) -> Result<Json> {
 /// Hint at what makes a text of a payload.
 pub const TEXT_HINT: &str = "a file whose name ends with .csv, .tsv or .xml is taken as a text, as \
                              is one that `kanat flow test` gets with --header \
-                             content-type:text/csv";
+                             content-type:text/csv, or \
+                             content-type:application/x-www-form-urlencoded for a form";
 
 /// Returns where the file `path` stops being JSON; nothing when it is JSON, or is a pipe, which
 /// gives its bytes once.
@@ -107,8 +113,8 @@ pub fn json_fault(path: &str) -> Option<String> {
     Some(format!("{path} is not JSON: {error}"))
 }
 
-/// The bytes of the file `path` while they are read, between `before` and `after`; `-` is standard
-/// input.
+/// The bytes of the file `path` while they are read, without a byte order mark, between `before`
+/// and `after`; `-` is standard input.
 pub async fn stream(path: &str, before: String, after: String) -> Result<reqwest::Body> {
     let file: Box<dyn AsyncRead + Send + Unpin> = match path {
         "-" => Box::new(tokio::io::stdin()),
@@ -117,6 +123,12 @@ pub async fn stream(path: &str, before: String, after: String) -> Result<reqwest
             Box::new(file.map_err(|error| unreadable(path, &error))?)
         }
     };
+    let mut file = tokio::io::BufReader::new(file);
+    let begin = file.fill_buf().await;
+    let begin = begin.map_err(|error| unreadable(path, &error))?;
+    if begin.starts_with("\u{feff}".as_bytes()) {
+        file.consume("\u{feff}".len());
+    }
     let around = |text: String| stream::iter([Ok::<_, std::io::Error>(Bytes::from(text))]);
     Ok(reqwest::Body::wrap_stream(
         around(before)
@@ -191,5 +203,14 @@ mod tests {
         std::fs::write(&file, "[]").unwrap();
         assert_eq!(json_fault(path), None);
         assert_eq!(json_fault("/dev/null"), None);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_document() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.json");
+        std::fs::write(&file, "\u{feff}[1.10]").unwrap();
+        let read = json(file.to_str().unwrap()).unwrap();
+        assert_eq!(read.compact(), "[1.10]");
     }
 }

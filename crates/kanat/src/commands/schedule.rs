@@ -99,7 +99,7 @@ impl Command {
                 enabled,
             } => {
                 let changes = Json::given(json!({
-                    "cron_expression": cron, "timezone": timezone, "enabled": enabled,
+                    "cronExpression": cron, "timezone": timezone, "enabled": enabled,
                 }));
                 let advice = "give --cron, --timezone or --enabled";
                 let path = path(client, &schedule).await?;

@@ -21,6 +21,17 @@ pub fn parse(text: &str) -> Result<String, String> {
     at(text, Timestamp::now())
 }
 
+/// Reads `1h` as the instant an hour ago, and a date as its midnight in UTC.
+///
+/// # Errors
+///
+/// Those of [`parse`].
+pub fn parse_whole(text: &str) -> Result<String, String> {
+    let instant = parse(text)?;
+    let whole = completed(&instant).map(|instant| instant.to_string());
+    Ok(whole.unwrap_or(instant))
+}
+
 /// Reads `1h` as the instant in an hour, and a date as its midnight in UTC.
 ///
 /// # Errors
@@ -95,6 +106,9 @@ mod tests {
         assert_eq!(read("90s").unwrap(), "2026-01-31T11:58:30.000Z");
         assert_eq!(read("2d").unwrap(), "2026-01-29T12:00:00.000Z");
         assert_eq!(read("2026-01-31").unwrap(), "2026-01-31");
+        let whole = "2026-01-31T00:00:00.000Z";
+        assert_eq!(parse_whole("2026-01-31").unwrap(), whole);
+        assert_eq!(parse_whole("2026-01-31T00:00:00").unwrap(), whole);
         let told = read("foo").unwrap_err();
         assert!(
             told.contains("`1h`") && told.contains("2026-01-31T12:00:00Z"),

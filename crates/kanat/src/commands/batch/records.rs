@@ -79,6 +79,10 @@ fn lines(input: impl BufRead, name: String) -> impl Iterator<Item = Item> {
     lines.map(move |(number, line)| {
         let wrong = |why: String| BadInput(format!("{name}, line {number}: {why}"));
         let line = line.map_err(|error| wrong(error.to_string()))?;
+        let line = match number {
+            1 => input::without_mark(&line).to_owned(),
+            _ => line,
+        };
         serde_json::from_str::<IgnoredAny>(&line).map_err(|error| {
             let why = error.to_string();
             let column = error.column();
@@ -238,7 +242,7 @@ mod tests {
             lines(text.as_bytes(), "a.ndjson".to_owned()).collect::<Result<Vec<_>, _>>()
         };
         assert_eq!(
-            read("{\"n\":9007199254740993}\n\n{}\n").unwrap(),
+            read("\u{feff}{\"n\":9007199254740993}\n\n{}\n").unwrap(),
             ["{\"n\":9007199254740993}", "{}"]
         );
         let told = read("{}\n\n{\"n\":}\n").unwrap_err().to_string();

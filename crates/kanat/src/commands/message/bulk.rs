@@ -8,8 +8,10 @@ use kanat_model::Timestamp;
 use serde_json::json;
 
 use super::Filter;
+use crate::client::Refusal;
 use crate::client::name::{FLOW, segment};
 use crate::commands::confirm::Consent;
+use crate::commands::hint::quoted;
 use crate::commands::{Query, Session};
 use crate::exit::{failure, usage};
 use crate::output::Json;
@@ -35,6 +37,9 @@ pub struct Selection {
     flow: Option<String>,
     #[command(flatten)]
     filter: Filter,
+    /// Key of a call that was cut off: what it has done already is not done again.
+    #[arg(long, requires = "flow", value_name = "KEY")]
+    idempotency_key: Option<String>,
     #[command(flatten)]
     consent: Consent,
 }
@@ -115,6 +120,9 @@ impl Selection {
         let found = count_with_ids(total, &ids);
         let what = format!("{found} of {flow} {}", verb.announced());
         verb.consent(self.consent, &what)?;
+        let key = self.idempotency_key;
+        let key = key.unwrap_or_else(kanat_auth::random_token);
+        let again = command(verb, flow, &self.messages, &filter, &key);
         let mut body = json!({ "flowId": flow_id });
         for (name, value) in filter {
             body[name] = value.into();
@@ -123,12 +131,18 @@ impl Selection {
             body["ids"] = self.messages.clone().into();
         }
         let path = format!("/messages/{}", verb.as_str());
-        let sent = session.post(&path, &body, |answer| {
+        let answer = session.client.post_with_key(&path, &body, &key).await;
+        let answer = answer.map_err(|error| match error.downcast_ref::<Refusal>() {
+            Some(refusal) if refusal.status < 500 => error,
+            Some(_) | None => failure(format!(
+                "{error:#}\na part may be done: `{again}` does what is left"
+            )),
+        })?;
+        session.print(&answer, |answer| {
             let count = answer.text("count");
             let messages = if count == "1" { "message" } else { "messages" };
             format!("{} of {count} {messages}", verb.as_str())
-        });
-        let answer = sent.await?;
+        })?;
         session.hint(&format!("follow with `kanat logs --follow {flow}`"));
         verb.complain(&self.messages, &answer)
     }
@@ -210,6 +224,20 @@ fn sent(session: &Session, verb: Verb, id: &str, answer: &Json) -> Result<()> {
     Ok(())
 }
 
+/// Returns the command that goes on with a call that was cut off.
+fn command(verb: Verb, flow: &str, ids: &[String], filter: &Query, key: &str) -> String {
+    let mut command = format!("kanat message {}", verb.as_str());
+    for id in ids {
+        command += &format!(" {}", quoted(id));
+    }
+    let flow = [("flow", flow.to_owned())];
+    let key = [("idempotency-key", key.to_owned())];
+    for (flag, value) in flow.iter().chain(filter).chain(&key) {
+        command += &format!(" --{flag} {}", quoted(value));
+    }
+    command
+}
+
 /// Returns ids without repeats, in their order.
 pub fn once(ids: Vec<String>) -> Vec<String> {
     let mut seen = HashSet::new();
@@ -251,6 +279,19 @@ mod tests {
         assert_eq!(
             count_with_ids(20_090, &ids[..3]),
             "20090 messages (a, b, c, ...)"
+        );
+    }
+
+    #[test]
+    fn a_call_that_was_cut_off_is_repeated_with_the_same_bounds() {
+        let filter = vec![
+            ("search", "a b".to_owned()),
+            ("until", "2026-01-31T12:00:00.000Z".to_owned()),
+        ];
+        assert_eq!(
+            command(Verb::Replay, "orders", &[], &filter, "k1"),
+            "kanat message replay --flow orders --search 'a b' --until \
+             '2026-01-31T12:00:00.000Z' --idempotency-key k1"
         );
     }
 
