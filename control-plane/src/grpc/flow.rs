@@ -2,6 +2,7 @@
 
 mod convert;
 
+use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
 use kanat_proto::v1 as wire;
 
@@ -27,7 +28,7 @@ service! {
         let standing = flow::polls(&call.app, &[&found.flow]).await.remove(&found.flow.id);
         let last_error = standing.as_ref().and_then(convert::last_error);
         let status = found.flow.status;
-        let poll = standing.map(|standing| convert::poll(standing, status));
+        let poll = standing.map(|standing| convert::poll(standing, status, Timestamp::now()));
         Ok(wire::Flow {
             poll,
             last_error,

@@ -27,8 +27,6 @@ pub(crate) trait Dialect: Database<Row: Columns> {
     /// Arrivals, and changes of state, after a sequence number: first their sizes.
     const ARRIVALS: [&'static str; 2];
     const TRANSITIONS: [&'static str; 2];
-    /// Polls of flows.
-    const STANDINGS: &'static str;
 
     /// Writes the messages of a flow, by the best index for the filter.
     fn from_flow(statement: &mut Statement<Self>, filter: &Filter);

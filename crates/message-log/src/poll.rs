@@ -90,8 +90,10 @@ pub struct PollCycleEnd {
 /// Status of the poll of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PollStanding {
-    /// Instant of the next poll, or the end of the hold of the present one.
+    /// Instant at which the flow is due: in the past while it is being polled.
     pub due_at: Timestamp,
+    /// End of the hold of the node that polls it; in the past where none does.
+    pub held_until: Timestamp,
     /// Last cycle that has ended; `None` before the first.
     pub ended: Option<PollCycleEnd>,
 }

@@ -316,6 +316,7 @@ pub(crate) fn poll_standing(row: &impl Columns) -> Result<(FlowId, PollStanding)
     let error = row.optional_text("error")?;
     let standing = PollStanding {
         due_at: row.instant("due_at")?.to_wall(),
+        held_until: row.instant("held_until")?.to_wall(),
         ended: row
             .optional_instant("ended_at")?
             .map(|at| PollCycleEnd { at, error }),

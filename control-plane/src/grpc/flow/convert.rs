@@ -11,7 +11,7 @@ use kanat_model::audit::PrincipalType;
 use kanat_model::flow::Status as FlowStatus;
 use kanat_model::id::FlowId;
 use kanat_model::message::Failure;
-use kanat_model::{Error, Result, saturated};
+use kanat_model::{Error, Result, Timestamp, saturated};
 use kanat_plan_stream::Kind;
 use kanat_proto::v1 as wire;
 use kanat_store::flow::{Filter, Flow};
@@ -113,13 +113,16 @@ pub fn last_error(standing: &PollStanding) -> Option<wire::LastError> {
     })
 }
 
-/// How the poll of a flow of this status stands. One of a paused flow is not due.
-pub fn poll(standing: PollStanding, status: FlowStatus) -> wire::FlowPoll {
+/// How the poll of a flow of this status stands `now`. One of a paused flow is not due, nor one
+/// that goes on.
+pub fn poll(standing: PollStanding, status: FlowStatus, now: Timestamp) -> wire::FlowPoll {
     let (last_polled_at, last_error) = standing.ended.map_or((None, None), |ended| {
         (Some(ended.at.to_string()), ended.error)
     });
     // A schedule that is never due has no date.
-    let is_due = status != FlowStatus::Paused && standing.due_at.as_millis() < i64::MAX;
+    let is_due = status != FlowStatus::Paused
+        && standing.held_until <= now
+        && standing.due_at.as_millis() < i64::MAX;
     let next_poll_at = is_due.then(|| standing.due_at.to_string());
     wire::FlowPoll {
         last_polled_at,
@@ -323,4 +326,26 @@ fn failure(failure: Failure) -> wire::TestError {
         wire::TestError, failure { message, field, expression }
         word { kind }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_poll_is_due_next_where_it_neither_goes_on_nor_is_paused() {
+        let now = Timestamp::from_millis(10_000);
+        let next = |status, held_until| {
+            let standing = PollStanding {
+                due_at: Timestamp::from_millis(12_000),
+                held_until: Timestamp::from_millis(held_until),
+                ended: None,
+            };
+            poll(standing, status, now).next_poll_at
+        };
+        let due = Some("1970-01-01T00:00:12.000Z".to_owned());
+        assert_eq!(next(FlowStatus::Active, 0), due);
+        assert_eq!(next(FlowStatus::Active, 40_000), None);
+        assert_eq!(next(FlowStatus::Paused, 0), None);
+    }
 }

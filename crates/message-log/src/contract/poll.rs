@@ -234,7 +234,8 @@ pub async fn returns_the_status_of_polls_and_forgets_them(harness: &dyn Harness)
     assert_eq!(
         standing(&subject, &flow).await,
         Some(PollStanding {
-            due_at: at(30),
+            due_at: at(0),
+            held_until: at(30),
             ended: None
         }),
         "it is polled, and its holder has so long"
@@ -263,6 +264,7 @@ pub async fn returns_the_status_of_polls_and_forgets_them(harness: &dyn Harness)
             found,
             Some(PollStanding {
                 due_at: at(300),
+                held_until: at(0),
                 ended: Some(shown)
             })
         );

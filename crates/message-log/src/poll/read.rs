@@ -12,8 +12,9 @@ pub(crate) async fn standings<D: Dialect>(
     flow_ids: &[FlowId],
 ) -> sqlx::Result<Vec<(FlowId, PollStanding)>> {
     let flow_ids: Vec<&str> = flow_ids.iter().map(FlowId::as_str).collect();
-    let mut standings = Statement::<D>::new(D::STANDINGS);
-    standings.push(" WHERE flow_id");
+    let mut standings = Statement::<D>::new(
+        "SELECT flow_id, due_at, held_until, ended_at, error FROM polls WHERE flow_id",
+    );
     D::one_of_set(&mut standings.0, &flow_ids);
     let rows = standings.read(reader).await?;
     row::all(&rows, row::poll_standing)

@@ -4,8 +4,8 @@ use kanat_model::search::{regex, regex_in_encoded_json};
 use sqlx::{Postgres, QueryBuilder};
 
 use super::columns::each;
+use super::events;
 use super::text::text;
-use super::{events, poll};
 use crate::Filter;
 use crate::dialect::{Dialect, Statement, driver};
 
@@ -26,7 +26,6 @@ impl Dialect for Postgres {
     const FLOW: &'static str = " AND m.flow_id || '' = ";
     const ARRIVALS: [&'static str; 2] = [events::ARRIVAL_SIZES, events::ARRIVALS];
     const TRANSITIONS: [&'static str; 2] = [events::TRANSITION_SIZES, events::TRANSITIONS];
-    const STANDINGS: &'static str = poll::STANDINGS;
 
     driver!();
 

@@ -39,9 +39,6 @@ ON CONFLICT (flow_id, id) DO UPDATE SET hash = excluded.hash, count = excluded.c
 
 pub(super) const FORGET: &str = "DELETE FROM seen_records WHERE flow_id = $1 AND seen_at < $2";
 
-pub(super) const STANDINGS: &str =
-    "SELECT flow_id, greatest(due_at, held_until) AS due_at, ended_at, error FROM polls";
-
 /// Some at a time, so that no lock is held for long.
 pub(super) const FORGET_SOME: &str = "
 DELETE FROM seen_records WHERE flow_id = $1

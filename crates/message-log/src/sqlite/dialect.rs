@@ -3,7 +3,7 @@
 use kanat_model::search::{glob, globs_in_json};
 use sqlx::{Encode, QueryBuilder, Sqlite, Type};
 
-use super::{events, poll};
+use super::events;
 use crate::Filter;
 use crate::dialect::{Dialect, Statement, driver};
 
@@ -24,7 +24,6 @@ impl Dialect for Sqlite {
     const FLOW: &'static str = " AND +m.flow_id = ";
     const ARRIVALS: [&'static str; 2] = [events::ARRIVAL_SIZES, events::ARRIVALS];
     const TRANSITIONS: [&'static str; 2] = [events::TRANSITION_SIZES, events::TRANSITIONS];
-    const STANDINGS: &'static str = poll::STANDINGS;
 
     driver!();
 

@@ -35,9 +35,6 @@ ON CONFLICT (flow_id, id) DO UPDATE SET hash = excluded.hash, count = excluded.c
 
 pub(super) const FORGET: &str = "DELETE FROM seen_records WHERE flow_id = ? AND seen_at < ?";
 
-pub(super) const STANDINGS: &str =
-    "SELECT flow_id, max(due_at, held_until) AS due_at, ended_at, error FROM polls";
-
 /// Deletes a bounded number of records, so that the writer serves other operations in between.
 pub(super) const FORGET_SOME: &str = "
 DELETE FROM seen_records WHERE flow_id = ?1 AND id IN (SELECT id FROM seen_records WHERE flow_id
