@@ -1,12 +1,13 @@
 //! `GET /members` and `GET /members/{id}`: for everybody of the account.
 
+use kanat_tests::on_both_databases;
 use kanat_tests::token_issuer::Person;
 
 use super::{MEMBERS, Organization, path_of};
 
-#[tokio::test]
-async fn everybody_reads_who_the_members_are() {
-    let organization = Organization::on_sqlite().await;
+on_both_databases!(Organization; everybody_reads_who_the_members_are);
+
+async fn everybody_reads_who_the_members_are(organization: &Organization) {
     let ada = Person::new("Ada Lovelace", "ada@example.com");
     let hired = organization.hires(&ada, "viewer").await;
     organization.invites("bob@example.org", "editor").await;

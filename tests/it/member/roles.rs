@@ -1,15 +1,22 @@
 //! Roles that come from the provider's tokens.
 
+use kanat_tests::on_both_databases;
 use kanat_tests::token_issuer::Person;
 use serde_json::{Value, json};
 
 use super::{MEMBERS, Organization, path_of};
 
-#[tokio::test]
-async fn the_claim_gives_the_role_of_each_call_and_makes_members() {
-    let organization =
-        Organization::on_sqlite_with(&[("KANAT_OIDC_ROLE_CLAIM", "https://example.com/role")])
-            .await;
+on_both_databases!(
+    Organization with [("KANAT_OIDC_ROLE_CLAIM", "https://example.com/role")];
+    the_claim_gives_the_role_of_each_call_and_makes_members,
+);
+
+on_both_databases!(
+    Organization with [("KANAT_OIDC_TRUST_EMAIL", "true")];
+    addresses_of_a_trusted_provider_need_no_word_on_their_verification,
+);
+
+async fn the_claim_gives_the_role_of_each_call_and_makes_members(organization: &Organization) {
     let ada = Person::new("Ada", "ada@example.com");
     let as_role =
         |role: Value| organization.with_claims(&ada, &json!({"https://example.com/role": role}));
@@ -44,9 +51,9 @@ async fn the_claim_gives_the_role_of_each_call_and_makes_members() {
     assert_eq!(log["data"][0]["after"]["role"], "viewer");
 }
 
-#[tokio::test]
-async fn addresses_of_a_trusted_provider_need_no_word_on_their_verification() {
-    let organization = Organization::on_sqlite_with(&[("KANAT_OIDC_TRUST_EMAIL", "true")]).await;
+async fn addresses_of_a_trusted_provider_need_no_word_on_their_verification(
+    organization: &Organization,
+) {
     let ada = Person {
         is_verified: false,
         ..Person::new("Ada", "ada@example.com")

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use kanat_tests::rest::text;
 use kanat_tests::token_issuer::{Algorithm, Person, TokenIssuer, now, unsigned};
-use kanat_tests::{FakeTarget, Rest, until};
+use kanat_tests::{FakeTarget, Rest, on_both_databases, until};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
@@ -14,16 +14,22 @@ use super::organization::AUDIENCE;
 
 const ME: &str = "/api/v1/me";
 
+on_both_databases!(
+    Organization;
+    a_forged_token_is_401_and_no_address_in_it_is_called,
+    two_credentials_and_blanks_before_a_token_are_refused,
+    a_new_key_is_asked_for_once_and_known_keys_hold_while_the_provider_is_away,
+    a_provider_that_never_answered_is_503,
+);
+
 async fn ada_of(organization: &Organization) -> Person {
     let ada = Person::new("Ada", "ada@example.com");
     organization.hires(&ada, "viewer").await;
     ada
 }
 
-#[tokio::test]
-async fn a_forged_token_is_401_and_no_address_in_it_is_called() {
-    let organization = Organization::on_sqlite().await;
-    let ada = ada_of(&organization).await;
+async fn a_forged_token_is_401_and_no_address_in_it_is_called(organization: &Organization) {
+    let ada = ada_of(organization).await;
     let trap = FakeTarget::start().await;
     let bait = format!("{}/keys", trap.url());
     let issuer = &organization.issuer;
@@ -192,10 +198,8 @@ async fn a_forged_token_is_401_and_no_address_in_it_is_called() {
     assert!(trap.received().is_empty());
 }
 
-#[tokio::test]
-async fn two_credentials_and_blanks_before_a_token_are_refused() {
-    let organization = Organization::on_sqlite().await;
-    let ada = ada_of(&organization).await;
+async fn two_credentials_and_blanks_before_a_token_are_refused(organization: &Organization) {
+    let ada = ada_of(organization).await;
     let token = organization.token(&ada);
     let send = async |value: String| {
         let api = organization.owner().without_key();
@@ -228,10 +232,10 @@ async fn tokens_of_all_algorithms_and_of_a_list_of_audiences_are_taken() {
     }
 }
 
-#[tokio::test]
-async fn a_new_key_is_asked_for_once_and_known_keys_hold_while_the_provider_is_away() {
-    let organization = Organization::on_sqlite().await;
-    let ada = ada_of(&organization).await;
+async fn a_new_key_is_asked_for_once_and_known_keys_hold_while_the_provider_is_away(
+    organization: &Organization,
+) {
+    let ada = ada_of(organization).await;
     let former = organization.as_person(&ada);
     former.get(ME).await.expect(200);
     assert_eq!(organization.issuer.requests("/keys"), 1);
@@ -255,9 +259,7 @@ async fn a_new_key_is_asked_for_once_and_known_keys_hold_while_the_provider_is_a
     assert_eq!(organization.issuer.requests("/keys"), 2);
 }
 
-#[tokio::test]
-async fn a_provider_that_never_answered_is_503() {
-    let organization = Organization::on_sqlite().await;
+async fn a_provider_that_never_answered_is_503(organization: &Organization) {
     organization.issuer.set_away(true);
     let ada = Person::new("Ada", "ada@example.com");
     organization.invites(&ada.email, "viewer").await;
