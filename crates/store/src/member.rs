@@ -28,7 +28,8 @@ record! {
         /// SHA-256 of the token of the invitation, until it is used.
         pub invite_sha256: Option<[u8; 32]>,
         pub invite_expires_at: Option<Timestamp>,
-        /// Who has invited: kind, id and name. Nobody invites people whose roles an issuer gives.
+        /// Caller who has invited: kind, id and name. Nobody invites people whose roles an issuer
+        /// gives.
         pub invited_by_type: Option<PrincipalType>,
         pub invited_by_id: Option<String>,
         pub invited_by_name: Option<String>,

@@ -4,8 +4,9 @@
 use crate::exit::{Usage, failure, usage};
 
 /// Commands that reach no environment, or each of them.
-const EVERYWHERE: [&str; 9] = [
+const EVERYWHERE: [&str; 10] = [
     "api-key",
+    "audit",
     "completion",
     "demo",
     "environment",

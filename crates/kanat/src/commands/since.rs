@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Result<String, String> {
 ///
 /// # Errors
 ///
-/// Those of [`parse`].
+/// Refuses what [`parse`] refuses.
 pub fn parse_whole(text: &str) -> Result<String, String> {
     let instant = parse(text)?;
     let whole = completed(&instant).map(|instant| instant.to_string());
