@@ -1,8 +1,8 @@
 //! `POST /members` and `POST /members/{id}/resend`: a link that shows once, for an address that
 //! nobody has.
 
-use kanat_tests::on_both_databases;
 use kanat_tests::rest::text;
+use kanat_tests::{Rest, on_both_databases};
 use serde_json::json;
 
 use super::{MEMBERS, Organization, path_of, token_of};
@@ -12,6 +12,10 @@ on_both_databases!(
     an_invitation_has_a_link_that_no_read_shows,
     an_address_has_one_member,
     an_invitation_that_is_sent_again_has_another_link,
+    an_invitation_that_is_given_again_for_its_key_has_no_link,
+    an_invitation_names_an_address_and_a_role,
+    nobody_invites_people_of_more_rights,
+    the_link_leads_to_a_page_that_names_the_next_commands,
 );
 
 async fn an_invitation_has_a_link_that_no_read_shows(organization: &Organization) {
@@ -69,24 +73,20 @@ async fn an_invitation_that_is_sent_again_has_another_link(organization: &Organi
     resent.expect_error(400, "FAILED_PRECONDITION");
 }
 
-#[tokio::test]
-async fn an_invitation_that_is_given_again_for_its_key_has_no_link() {
-    let organization = Organization::on_sqlite().await;
-    let api = organization
-        .owner()
-        .with_header("idempotency-key", "invite-ada");
+async fn an_invitation_that_is_given_again_for_its_key_has_no_link(organization: &Organization) {
+    let with_key = |api: &Rest| api.with_header("idempotency-key", "invite-ada");
     let body = json!({"email": "ada@example.com", "role": "viewer"});
-    let first = api.post(MEMBERS, &body).await.expect(201);
+    let first = with_key(organization.owner());
+    let first = first.post(MEMBERS, &body).await.expect(201);
     assert!(first["inviteUrl"].is_string());
-    let again = api.post(MEMBERS, &body).await.expect(201);
+    let again = with_key(organization.elsewhere());
+    let again = again.post(MEMBERS, &body).await.expect(201);
     assert_eq!(again["id"], first["id"]);
     assert!(again["inviteUrl"].is_null());
     assert_eq!(again["inviteUrlShown"], false);
 }
 
-#[tokio::test]
-async fn an_invitation_names_an_address_and_a_role() {
-    let organization = Organization::on_sqlite().await;
+async fn an_invitation_names_an_address_and_a_role(organization: &Organization) {
     for (body, field) in [
         (json!({"role": "viewer"}), "email"),
         (json!({"email": "", "role": "viewer"}), "email"),
@@ -108,9 +108,7 @@ async fn an_invitation_names_an_address_and_a_role() {
     }
 }
 
-#[tokio::test]
-async fn nobody_invites_people_of_more_rights() {
-    let organization = Organization::on_sqlite().await;
+async fn nobody_invites_people_of_more_rights(organization: &Organization) {
     let api = organization.owner();
     let key = json!({"name": "runs", "role": "admin"});
     let key = api.post("/api/v1/api-keys", &key).await.expect(201);
@@ -124,11 +122,9 @@ async fn nobody_invites_people_of_more_rights() {
     refused.expect_error(403, "PERMISSION_DENIED");
 }
 
-#[tokio::test]
-async fn the_link_leads_to_a_page_that_names_the_next_commands() {
-    let organization = Organization::on_sqlite().await;
+async fn the_link_leads_to_a_page_that_names_the_next_commands(organization: &Organization) {
     let page = organization
-        .owner()
+        .elsewhere()
         .without_key()
         .get("/api/v1/invite")
         .await;

@@ -1,23 +1,62 @@
 //! Invitations by mail.
 
 use kanat_testing_mail::MailServer;
+use kanat_tests::on_both_databases;
 use kanat_tests::rest::text;
 use kanat_tests::token_issuer::Person;
 use serde_json::json;
 
 use super::{Organization, path_of, token_of};
 
-const FROM: &str = "Kanat <kanat@example.com>";
+const SENDER: (&str, &str) = ("KANAT_SMTP_FROM", "Kanat <kanat@example.com>");
 
-async fn with_mail(server: &MailServer) -> Organization {
-    Organization::on_sqlite_with(&[("KANAT_SMTP_URL", &server.url()), ("KANAT_SMTP_FROM", FROM)])
-        .await
+/// An organization whose service sends mail by a server.
+struct Mailing<const REFUSES: bool> {
+    server: MailServer,
+    organization: Organization,
 }
 
-#[tokio::test]
-async fn the_mail_has_the_link_as_it_stands() {
-    let server = MailServer::start().await;
-    let organization = with_mail(&server).await;
+type Mailed = Mailing<false>;
+type Refused = Mailing<true>;
+
+impl<const REFUSES: bool> Mailing<REFUSES> {
+    async fn on_sqlite_with(_: &[(&str, &str)]) -> Self {
+        let server = Self::server().await;
+        let settings = &[("KANAT_SMTP_URL", &*server.url()), SENDER];
+        let organization = Organization::on_sqlite_with(settings).await;
+        Self {
+            server,
+            organization,
+        }
+    }
+
+    async fn on_postgresql_with(_: &[(&str, &str)]) -> Self {
+        let server = Self::server().await;
+        let settings = &[("KANAT_SMTP_URL", &*server.url()), SENDER];
+        let organization = Organization::on_postgresql_with(settings).await;
+        Self {
+            server,
+            organization,
+        }
+    }
+
+    async fn server() -> MailServer {
+        if REFUSES {
+            MailServer::refusing().await
+        } else {
+            MailServer::start().await
+        }
+    }
+}
+
+on_both_databases!(Mailed; the_mail_has_the_link_as_it_stands);
+on_both_databases!(Refused; an_invitation_whose_mail_is_not_taken_is_good_all_the_same);
+
+async fn the_mail_has_the_link_as_it_stands(mailed: &Mailed) {
+    let Mailing {
+        server,
+        organization,
+    } = mailed;
     let invited = organization.invites("ada@example.com", "editor").await;
     assert_eq!(invited["inviteSent"], true);
     let mail = server.mails().remove(0);
@@ -30,7 +69,7 @@ async fn the_mail_has_the_link_as_it_stands() {
     );
     let resend = format!("{}/resend", path_of(&invited));
     let again = organization
-        .owner()
+        .elsewhere()
         .post(&resend, &json!({}))
         .await
         .expect(200);
@@ -43,10 +82,8 @@ async fn the_mail_has_the_link_as_it_stands() {
     );
 }
 
-#[tokio::test]
-async fn an_invitation_whose_mail_is_not_taken_is_good_all_the_same() {
-    let server = MailServer::refusing().await;
-    let organization = with_mail(&server).await;
+async fn an_invitation_whose_mail_is_not_taken_is_good_all_the_same(refused: &Refused) {
+    let organization = &refused.organization;
     let ada = Person::new("Ada", "ada@example.com");
     let invited = organization.invites(&ada.email, "editor").await;
     assert_eq!(invited["inviteSent"], false);

@@ -16,10 +16,6 @@ pub struct Organization {
 }
 
 impl Organization {
-    pub async fn on_sqlite() -> Self {
-        Self::on_sqlite_with(&[]).await
-    }
-
     /// Starts a service on SQLite with further settings.
     pub async fn on_sqlite_with(settings: &[(&str, &str)]) -> Self {
         let issuer = TokenIssuer::start().await;

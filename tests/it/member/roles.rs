@@ -16,6 +16,11 @@ on_both_databases!(
     addresses_of_a_trusted_provider_need_no_word_on_their_verification,
 );
 
+on_both_databases!(
+    Organization with [("KANAT_OIDC_SCOPES", "openid,email")];
+    providers_are_listed_for_those_who_log_in,
+);
+
 async fn the_claim_gives_the_role_of_each_call_and_makes_members(organization: &Organization) {
     let ada = Person::new("Ada", "ada@example.com");
     let as_role =
@@ -65,10 +70,8 @@ async fn addresses_of_a_trusted_provider_need_no_word_on_their_verification(
     silent.get("/api/v1/me").await.expect(200);
 }
 
-#[tokio::test]
-async fn providers_are_listed_for_those_who_log_in() {
-    let organization = Organization::on_sqlite_with(&[("KANAT_OIDC_SCOPES", "openid,email")]).await;
-    let anybody = organization.owner().without_key();
+async fn providers_are_listed_for_those_who_log_in(organization: &Organization) {
+    let anybody = organization.elsewhere().without_key();
     let providers = anybody.get("/api/v1/auth/providers").await.expect(200);
     let expected = json!([{
         "issuer": organization.issuer.url(),
