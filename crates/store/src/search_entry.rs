@@ -21,7 +21,7 @@ pub const MAX_FOUND: u32 = 1_000;
 /// Entries of an environment, those that were indexed last, that PostgreSQL searches one by one
 /// before it asks the index. From there it reads each entry that has the words before it knows the
 /// newest ones: where many have them, enough are among these.
-const NEWEST: u32 = 5_000;
+pub const NEWEST: u32 = 5_000;
 
 /// Bytes of the terms of one entry. PostgreSQL holds less than 1 MiB.
 const MAX_TERM_BYTES: usize = 512 << 10;

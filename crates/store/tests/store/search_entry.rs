@@ -17,6 +17,7 @@ on_both_databases! {
     environments_do_not_see_each_other
     queries_of_any_length_are_answered
     names_come_first_where_there_are_many
+    an_entry_is_found_however_many_are_newer
 }
 
 impl TestStore {
@@ -236,4 +237,24 @@ async fn names_come_first_where_there_are_many(test: TestStore) {
             assert!(names.contains(&name), "{query} finds {name}");
         }
     }
+}
+
+async fn an_entry_is_found_however_many_are_newer(test: TestStore) {
+    let mut tx = test.store.begin().await.unwrap();
+    let mut insert = async |name: &str, description: &str| {
+        let mut row = test.flow(name);
+        row.id = FlowId::generate();
+        row.description = description.to_owned();
+        row.yaml_config = String::new();
+        flow::insert(&mut tx, &row).await.unwrap();
+    };
+    insert("first", "").await;
+    insert("newer", "").await;
+    for n in 0..search_entry::NEWEST {
+        insert(&format!("flow {n}"), "newer").await;
+    }
+    assert_eq!(test.found(&mut tx, "first").await, ["first"]);
+    let found = test.found(&mut tx, "newer").await;
+    assert!(found.len() >= 1_000, "{}", found.len());
+    assert!(found.iter().any(|name| name == "newer"));
 }
