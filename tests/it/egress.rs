@@ -93,6 +93,12 @@ async fn calls_of_users_reach_the_listeners_of_the_process_by_webhook_addresses_
             .await;
         }
     }
+    // Deliveries go there, so the test of an instance calls it, too.
+    let webhooks = format!("http://127.0.0.1:{own_port}/webhooks/receive");
+    for base_url in [webhooks.clone(), format!("{webhooks}/")] {
+        let tested = test(&app.api, &base_url).await;
+        assert_eq!(tested["ok"], true, "{base_url}: {tested}");
+    }
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let (_, second) = app.api.deployed(&passthrough("second")).await;
