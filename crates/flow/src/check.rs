@@ -12,6 +12,8 @@ mod steps;
 mod target;
 mod verify;
 
+use kanat_mapping::Lists;
+
 use crate::definition::{Definition, LocatedName, ReferenceKind};
 use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Position, Severity};
 use crate::fields::FieldUse;
@@ -68,6 +70,8 @@ struct Checker {
     fields: Vec<FieldUse>,
     /// All steps of the flow, in order.
     step_names: Vec<String>,
+    /// Lists of the `each` blocks around what is being checked.
+    lists: Lists,
     /// Whatever step an expression names is taken for one that ran before.
     any_step: bool,
     /// The definition was checked when it was stored, maybe by a build that knew fewer faults.

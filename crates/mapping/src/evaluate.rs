@@ -12,7 +12,7 @@ use crate::references::{References, Root};
 use crate::scope::Scope;
 use crate::transform::{BoundedList, Operand, Transform, arithmetic, negative};
 use crate::value::{Value, equal, order};
-use crate::{EvaluationError, NoAdapters, json, parse};
+use crate::{EvaluationError, Lists, NoAdapters, json, parse};
 
 /// Expression with its text, its syntax tree and its references.
 #[derive(Debug, Clone)]
@@ -72,8 +72,8 @@ impl CompiledExpression {
         self.references.roots.contains(&Root::Instance)
     }
 
-    pub fn parse(text: &str) -> Result<Self, Vec<crate::ParseError>> {
-        let (node, references) = parse::expression(text)?;
+    pub fn parse(text: &str, lists: &Lists) -> Result<Self, Vec<crate::ParseError>> {
+        let (node, references) = parse::expression(text, lists)?;
         Ok(Self {
             text: text.to_owned(),
             node,

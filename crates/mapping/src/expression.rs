@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::environment::Environment;
 use crate::evaluate::CompiledExpression;
 use crate::mismatch;
-use crate::{EvaluationError, NoAdapters, ParseError, References, Scope, Value};
+use crate::node::Node;
+use crate::{EvaluationError, Lists, NoAdapters, ParseError, References, Scope, Value};
 
 /// A parsed expression. Clones share it.
 #[derive(Debug, Clone)]
@@ -14,7 +15,12 @@ pub struct Expression(Arc<CompiledExpression>);
 impl Expression {
     /// Parses a text of at most 64 KiB. Errors are all that could be found, at most 100.
     pub fn parse(text: &str) -> Result<Self, Vec<ParseError>> {
-        CompiledExpression::parse(text).map(|compiled| Self(Arc::new(compiled)))
+        Self::parse_within(text, &Lists::default())
+    }
+
+    /// Parses a text as [`Self::parse`] does. Warnings know what `item` is in these lists.
+    pub fn parse_within(text: &str, lists: &Lists) -> Result<Self, Vec<ParseError>> {
+        CompiledExpression::parse(text, lists).map(|compiled| Self(Arc::new(compiled)))
     }
 
     /// Returns the text that it was parsed from.
@@ -55,6 +61,10 @@ impl Expression {
             ..*scope
         };
         mismatch::within(&self.0, &Environment::new(&scope))
+    }
+
+    pub(crate) fn node(&self) -> &Node {
+        &self.0.node
     }
 
     pub(crate) fn into_compiled(self) -> CompiledExpression {

@@ -47,6 +47,7 @@ pub use error::{EvaluationError, ParseError};
 pub use expression::Expression;
 pub use json_template::JsonTemplate;
 pub use mapping::{Conflict, FieldValue, Mapping};
+pub use parse::Lists;
 pub use references::{InstanceValue, ItemReference, Reference, References, Root, ValueForm};
 pub use scope::{AdapterError, AdapterRef, Adapters, Lookup, NoAdapters, NoTables, Scope, Tables};
 pub use template::{Escape, Template};

@@ -16,6 +16,7 @@ use crate::transform;
 use crate::{ParseError, References};
 
 pub(crate) use arguments::{Argument, ArgumentKind};
+pub use comparison::Lists;
 use comparison::Type;
 pub(crate) use nearest::suggestion;
 pub(crate) use token::is_word;
@@ -30,14 +31,14 @@ const MAX_SHOWN: usize = 60;
 const MAX_ERRORS: usize = 100;
 
 /// Parses a text that is one expression.
-pub(crate) fn expression(text: &str) -> Result<(Node, References), Vec<ParseError>> {
+pub(crate) fn expression(text: &str, lists: &Lists) -> Result<(Node, References), Vec<ParseError>> {
     if text.len() > MAX_LENGTH {
         return Err(vec![ParseError::new(
             0,
             format!("{} bytes long, expected at most {MAX_LENGTH}", text.len()),
         )]);
     }
-    let mut parser = Parser::new(text);
+    let mut parser = Parser::new(text, lists);
     match parser.whole() {
         Ok(node) if parser.errors.is_empty() => {
             parser.references.note_form(node.value_form());
@@ -61,6 +62,8 @@ pub(crate) struct Parser<'t> {
     warns: bool,
     /// Types of the elements of the lists around this place, as far as they are known.
     elements: Vec<Option<Type>>,
+    /// How many of them are lists of the mapping, outside of the text.
+    outside: usize,
     /// Type of the elements of the list that the next transform gets.
     piped: Option<Type>,
     /// Place of the last pipe that ended, with its transforms.
@@ -74,14 +77,15 @@ pub(crate) struct Parser<'t> {
 type ParseResult<T> = Result<T, ParseError>;
 
 impl<'t> Parser<'t> {
-    pub fn new(text: &'t str) -> Self {
+    pub fn new(text: &'t str, lists: &Lists) -> Self {
         Self {
             text,
             position: 0,
             nesting: 0,
             lists: 0,
             warns: true,
-            elements: Vec::new(),
+            elements: lists.0.clone(),
+            outside: lists.depth(),
             piped: None,
             pipe: 0..0,
             errors: Vec::new(),
@@ -109,7 +113,7 @@ impl<'t> Parser<'t> {
         self.position = position;
         self.nesting = 0;
         self.lists = 0;
-        self.elements.clear();
+        self.elements.truncate(self.outside);
         let node = self.disjunct()?;
         if !self.rest().starts_with("}}") {
             return Err(self.after_expression("`}}`"));

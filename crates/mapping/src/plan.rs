@@ -267,6 +267,7 @@ impl Step {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Lists;
     use crate::evaluate::CompiledExpression;
 
     /// Compares the values that the paths find in one pass with the one that each finds by itself.
@@ -274,7 +275,7 @@ mod tests {
     fn check(document: &str, paths: &[&str], expected: &[Option<&str>]) {
         let mut compiled: Vec<_> = paths
             .iter()
-            .map(|path| CompiledExpression::parse(path).unwrap())
+            .map(|path| CompiledExpression::parse(path, &Lists::default()).unwrap())
             .collect();
         let plan = Plan::new(Root::Source, &mut |visit| {
             compiled.iter_mut().for_each(|one| one.node.paths(visit))
@@ -359,7 +360,9 @@ mod tests {
 
     #[test]
     fn ends_on_text_that_is_not_json() {
-        let mut compiled = CompiledExpression::parse("source.a.b | default(source.a[1])").unwrap();
+        let mut compiled =
+            CompiledExpression::parse("source.a.b | default(source.a[1])", &Lists::default())
+                .unwrap();
         let plan = Plan::new(Root::Source, &mut |visit| compiled.node.paths(visit));
         for document in [
             "",

@@ -11,7 +11,7 @@ use crate::environment::Environment;
 use crate::evaluate::CompiledExpression;
 use crate::parse::Parser;
 use crate::transform::{BoundedText, RESERVED};
-use crate::{Effort, EvaluationError, ParseError, References, Scope, Value};
+use crate::{Effort, EvaluationError, Lists, ParseError, References, Scope, Value};
 
 /// Greatest length of a template, in bytes.
 const MAX_LENGTH: usize = 1024 * 1024;
@@ -46,13 +46,18 @@ pub(crate) enum Part {
 impl Template {
     /// Parses a text of at most 1 MiB. Errors are all that could be found, at most 100.
     pub fn parse(text: &str) -> Result<Self, Vec<ParseError>> {
+        Self::parse_within(text, &Lists::default())
+    }
+
+    /// Parses a text as [`Self::parse`] does. Warnings know what `item` is in these lists.
+    pub fn parse_within(text: &str, lists: &Lists) -> Result<Self, Vec<ParseError>> {
         if text.len() > MAX_LENGTH {
             return Err(vec![ParseError::new(
                 0,
                 format!("{} bytes long, expected at most {MAX_LENGTH}", text.len()),
             )]);
         }
-        let mut parser = Parser::new(text);
+        let mut parser = Parser::new(text, lists);
         let mut parts = Vec::new();
         let mut references = References::default();
         let mut position = 0;

@@ -25,8 +25,6 @@ pub(super) struct Place {
     pub(super) instance: Option<InstanceOf>,
     /// The target's answer is visible.
     pub(super) target: bool,
-    /// How many lists of an `each` are around.
-    pub(super) lists: usize,
     /// The answer of a call, as `response`.
     pub(super) response: bool,
     /// A poll's memory.
@@ -56,7 +54,6 @@ impl Place {
             steps: 0,
             instance: None,
             target: false,
-            lists: 0,
             response: false,
             state: false,
             calls: true,
@@ -141,7 +138,7 @@ impl Checker {
             self.error(cursor, message);
             return None;
         }
-        match Expression::parse(inner) {
+        match Expression::parse_within(inner, &self.lists) {
             Ok(expression) => {
                 self.references(cursor, expression.references(), skipped, place);
                 Some(expression)
@@ -231,7 +228,7 @@ impl Checker {
         if self.is_full() {
             return None;
         }
-        match Template::parse(text) {
+        match Template::parse_within(text, &self.lists) {
             Ok(template) => {
                 self.references(cursor, template.references(), 0, place);
                 Some(template)
@@ -294,7 +291,7 @@ impl Checker {
             );
         }
         for item in &references.items {
-            if item.lists > place.lists {
+            if item.lists > self.lists.depth() {
                 self.report(
                     cursor.at_offset(skipped + item.offset),
                     &cursor.path,

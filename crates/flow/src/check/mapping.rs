@@ -160,15 +160,13 @@ fn each(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<(FieldVa
     let list = checker
         .required(&members, "each")
         .and_then(|cursor| checker.expression(&cursor, place));
-    let inner = Place {
-        lists: place.lists + 1,
-        ..place
-    };
+    checker.lists.push(list.as_ref());
     let filter = members.get("where");
-    let filter = filter.map(|cursor| checker.condition(&cursor, inner));
+    let filter = filter.map(|cursor| checker.condition(&cursor, place));
     let map = checker
         .required(&members, "map")
-        .and_then(|cursor| fields(checker, &cursor, inner));
+        .and_then(|cursor| fields(checker, &cursor, place));
+    checker.lists.pop();
     let list = list?;
     let (fields, map) = map?;
     let filter = match filter {

@@ -74,15 +74,16 @@ fn the_tree_shows_no_literal_secret() {
     assert_eq!(tree["target"]["endpoint"], "/s3cr3t");
 }
 
+fn warnings(yaml: &str) -> Vec<String> {
+    let warnings = parse(yaml).unwrap().warnings.into_iter();
+    warnings
+        .inspect(|warning| assert_eq!(warning.severity, Severity::Warning))
+        .map(|warning| warning.to_string())
+        .collect()
+}
+
 #[test]
 fn warns_of_parts_that_do_not_do_what_they_seem_to_do() {
-    let warnings = |yaml: &str| -> Vec<String> {
-        let warnings = parse(yaml).unwrap().warnings.into_iter();
-        warnings
-            .inspect(|warning| assert_eq!(warning.severity, Severity::Warning))
-            .map(|warning| warning.to_string())
-            .collect()
-    };
     let compared = warnings(
         "flow: f\nsource: {trigger: manual}\nwhen: source.total | decimal(2) > 100\ntarget: \
          {connector: erp, endpoint: /x}\n",
@@ -138,6 +139,25 @@ fn warns_of_parts_that_do_not_do_what_they_seem_to_do() {
         [
             "line 8, column 5, source.poll.pagination: found page_size 500, and the parameter \
              limit asks for 100: they have to be the same number, for page_size is not sent"
+        ]
+    );
+}
+
+#[test]
+fn a_field_of_csv_that_each_compares_with_a_number_is_warned_of() {
+    let found = warnings(
+        "flow: f\nsource: {trigger: manual}\nmapping:\n  rows:\n    each: source | parse_csv\n    \
+         where: item.kwh > 5\n    map:\n      n: (item.kwh | number) > 5\n      tag: \
+         \"{{ item.kwh > 7 }}\"\n  again:\n    each: source.items\n    map:\n      n: item.kwh > \
+         5\ntarget: {connector: erp, endpoint: /x}\n",
+    );
+    let text = "found a comparison (`>`) of a text with a number, which is false for every \
+                message; `| number` makes a number of a text";
+    assert_eq!(
+        found,
+        [
+            format!("line 6, column 21, mapping.rows.where: {text}"),
+            format!("line 9, column 25, mapping.rows.map.tag: {text}"),
         ]
     );
 }

@@ -2,11 +2,11 @@
 //! before there were expressions among them, and are read so where they can be.
 
 use super::{MAX_LENGTH, ParseResult, Parser};
-use crate::ParseError;
 use crate::language::{Parameter, ParameterKind};
 use crate::node::{Literal, Node};
 use crate::path::Path;
 use crate::references::{Root, ValueForm};
+use crate::{Lists, ParseError};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Argument {
@@ -166,7 +166,7 @@ impl Parser<'_> {
         let mut parser = Parser {
             warns: false,
             lists: super::MAX_NESTING,
-            ..Parser::new(word)
+            ..Parser::new(word, &Lists::default())
         };
         if parser.whole().is_ok() && parser.errors.is_empty() {
             let message =

@@ -1,6 +1,7 @@
 //! Types that values have for every message, as far as an expression shows them, and comparisons
 //! whose answer they decide.
 
+use crate::Expression;
 use crate::node::{Call, Literal, Node, Operator};
 use crate::path::{Path, Segment};
 use crate::references::Root;
@@ -56,6 +57,28 @@ impl Type {
 
 /// Types of the elements of the lists around an expression, the outermost first.
 pub(super) type Elements = [Option<Type>];
+
+/// The lists of a mapping around an expression, whose elements it names by `item`.
+#[derive(Debug, Clone, Default)]
+pub struct Lists(pub(super) Vec<Option<Type>>);
+
+impl Lists {
+    /// Goes into a list that an expression gives, or into one that is not known.
+    pub fn push(&mut self, list: Option<&Expression>) {
+        let list = list.and_then(|list| type_of(list.node(), &self.0));
+        self.0.push(list.and_then(Type::of_element));
+    }
+
+    /// Comes out of the innermost list.
+    pub fn pop(&mut self) {
+        self.0.pop();
+    }
+
+    /// Returns how many lists are around.
+    pub fn depth(&self) -> usize {
+        self.0.len()
+    }
+}
 
 /// Returns the warning about a comparison of a text with a number, which has one answer for every
 /// message.
@@ -202,10 +225,12 @@ pub(super) fn type_after(call: &Call, input: Option<Type>, elements: &Elements) 
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::Template;
     use crate::parse::expression;
 
     fn warnings(text: &str) -> Vec<(usize, String)> {
-        let references = expression(text).unwrap().1;
+        let references = expression(text, &Lists::default()).unwrap().1;
         let warnings = references.warnings.into_iter();
         warnings
             .map(|warning| (warning.offset, warning.message))
@@ -238,6 +263,29 @@ mod tests {
         ] {
             assert_eq!(warnings(text).len(), 1, "{text}");
         }
+    }
+
+    #[test]
+    fn an_item_has_the_type_of_the_elements_of_the_lists_around() {
+        let mut lists = Lists::default();
+        lists.push(Expression::parse("source.csv | parse_csv").ok().as_ref());
+        let number_of_warnings = |text: &str, lists: &Lists| {
+            let expression = Expression::parse_within(text, lists).unwrap();
+            expression.references().warnings.len()
+        };
+        assert_eq!(number_of_warnings("item.qty > 5", &lists), 1);
+        assert_eq!(number_of_warnings("(item.qty | number) > 5", &lists), 0);
+        lists.push(Expression::parse("item.tags | split(',')").ok().as_ref());
+        assert_eq!(number_of_warnings("item > 5", &lists), 1);
+        assert_eq!(number_of_warnings("outer.item.qty > 5", &lists), 1);
+        let template = Template::parse_within("{{ item > 5 }}{{ item < 5 }}", &lists).unwrap();
+        assert_eq!(template.references().warnings.len(), 2);
+        lists.push(None);
+        assert_eq!(number_of_warnings("item.qty > 5", &lists), 0);
+        lists.pop();
+        lists.pop();
+        assert_eq!(lists.depth(), 1);
+        assert_eq!(number_of_warnings("item.qty > 5", &lists), 1);
     }
 
     #[test]

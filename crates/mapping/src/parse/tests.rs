@@ -3,6 +3,10 @@
 use super::*;
 use crate::ValueForm;
 
+fn expression(text: &str) -> Result<(Node, References), Vec<ParseError>> {
+    super::expression(text, &Lists::default())
+}
+
 #[track_caller]
 fn refuses(text: &str, offset: usize, message: &str) {
     let errors = expression(text).map(|_| ()).unwrap_err();

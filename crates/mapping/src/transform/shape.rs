@@ -175,11 +175,14 @@ impl Arguments<'_> {
 
 #[cfg(test)]
 mod tests {
+    use crate::Lists;
     use crate::parse::expression;
 
     #[track_caller]
     fn refuses(text: &str, offset: usize, message: &str) {
-        let errors = expression(&format!("1 | {text}")).map(|_| ()).unwrap_err();
+        let errors = expression(&format!("1 | {text}"), &Lists::default())
+            .map(|_| ())
+            .unwrap_err();
         assert_eq!(errors[0].offset - 4, offset, "{text}");
         assert_eq!(errors[0].message.as_str(), message, "{text}");
     }
