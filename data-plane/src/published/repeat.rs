@@ -68,7 +68,8 @@ pub(crate) async fn answer_of_run(
             None => Err(conflict(
                 "the first call under this Idempotency-Key was carried out, and its answer is not \
                  kept",
-            )),
+            )
+            .with_members(wait::member(&first))),
         },
         Some(Status::Filtered) => Ok(replayed(wait::filtered())),
         Some(Status::DeadLetter | Status::Retrying | Status::Discarded) => Err(wait::failed(
@@ -77,6 +78,7 @@ pub(crate) async fn answer_of_run(
         )),
         Some(Status::Received | Status::Processing | Status::Held) | None => {
             let refusal = conflict("the first call under this Idempotency-Key is not answered yet");
+            let refusal = refusal.with_members(wait::member(&first));
             Err(refusal.with(header::RETRY_AFTER, HeaderValue::from_static("1")))
         }
     }

@@ -204,6 +204,7 @@ fn out_of_time(id: &MessageId) -> Refusal {
     refusal.with_members(member(id))
 }
 
-fn member(id: &MessageId) -> Vec<u8> {
+/// Returns the member of an answer that names its message.
+pub(super) fn member(id: &MessageId) -> Vec<u8> {
     format!("\"messageId\":\"{id}\"").into_bytes()
 }
