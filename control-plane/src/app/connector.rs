@@ -367,7 +367,7 @@ fn refuse_to_carry(secrets: Vec<String>) -> Result<()> {
     let detail = |field| {
         FieldError::new(
             field,
-            "is required again: it would be sent to another origin than so far",
+            "is required again: the instance's calls would go to another origin than so far",
         )
     };
     Err(Error::invalid(
