@@ -27,8 +27,8 @@ impl OwnListeners {
             && !self.is_public(url)
     }
 
-    /// Returns whether `url` begins with the public URL. The base URL of a connector instance, which
-    /// its test calls, has no slash at its end.
+    /// Returns whether `url` begins with the public URL. The base URL of a connector instance,
+    /// which its test calls, has no slash at its end.
     fn is_public(&self, url: &Url) -> bool {
         let path = format!("{}/", url.path());
         let begins =
