@@ -124,6 +124,7 @@ macro_rules! message_log_contract {
             adds_plans_that_it_lacks_and_replaces_none
             gives_a_poll_to_one_at_a_time
             takes_a_poll_over_when_its_holder_is_silent
+            gives_a_poll_to_the_next_boot_of_its_holder_at_once
             polls_a_later_version_at_once
             knows_the_records_that_a_flow_has_seen
             never_lets_in_more_than_a_key_allows

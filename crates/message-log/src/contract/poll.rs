@@ -138,6 +138,33 @@ pub async fn takes_a_poll_over_when_its_holder_is_silent(harness: &dyn Harness) 
     subject.close().await;
 }
 
+pub async fn gives_a_poll_to_the_next_boot_of_its_holder_at_once(harness: &dyn Harness) {
+    let [flow, theirs] = [FlowId::generate(), FlowId::generate()];
+    let subject = Subject::open(harness).await;
+    let other = subject.beside().await;
+    let (token, _) = take(&subject, &flow, 1, 0).await;
+    take(&other, &theirs, 1, 0).await;
+    let kept = Poll {
+        held_until: at(30),
+        ..left(&subject, &flow, token, 0, "page 2")
+    };
+    let kept = subject.log.keep_poll(&kept).await;
+    assert_eq!(kept.expect("the log answers"), SettleOutcome::Done);
+    // It dies without a word.
+    subject.close().await;
+
+    let restarted = Subject::open_as(harness, subject.node.clone()).await;
+    let (_, state) = take(&restarted, &flow, 1, 1).await;
+    assert_eq!(state, "page 2");
+    let claim = claim(&restarted, &theirs, 1, 1);
+    let refused = restarted.log.claim_poll(&claim);
+    assert_eq!(
+        refused.await.expect("the log answers"),
+        PollClaimOutcome::Later(at(30))
+    );
+    restarted.close().await;
+}
+
 pub async fn polls_a_later_version_at_once(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;

@@ -20,9 +20,11 @@ use crate::{NodeLease, RenewalOutcome};
 /// Longer than any node lives, and short enough to be added to any instant.
 const LONGEST_MS: i64 = 1 << 48;
 
-/// The counter of a node goes on with its next boot.
+/// The counter of a node goes on with its next boot, which may claim the polls of earlier ones.
 pub(super) const OPEN: &str = concat!(
-    "WITH former AS (DELETE FROM leases WHERE node_id = $2 AND owner <> $1 RETURNING renewals)
+    "WITH former AS (DELETE FROM leases WHERE node_id = $2 AND owner <> $1
+        RETURNING owner, renewals),
+     released AS (UPDATE polls SET held_until = 0 WHERE owner IN (SELECT owner FROM former))
      INSERT INTO leases (owner, node_id, ttl_ms, expires_at, renewals)
         SELECT $1, $2, $3, ",
     database_now!(),

@@ -7,6 +7,10 @@ use super::operation::Effect;
 use super::transaction::Transaction;
 use crate::SettleOutcome;
 
+const RELEASE_POLLS: &str = "
+UPDATE polls SET held_until = 0
+WHERE owner IN (SELECT owner FROM leases WHERE node_id = ? AND owner <> ?)";
+
 const END_EARLIER_BOOTS: &str = "DELETE FROM leases WHERE node_id = ? AND owner <> ?";
 
 const OPEN: &str = "
@@ -18,14 +22,17 @@ const RENEW: &str = "UPDATE leases SET expires_at = ? + ttl_ms WHERE owner = ?";
 
 const END: &str = "DELETE FROM leases WHERE owner = ?";
 
-/// Opens the lease of a boot, and ends those of earlier boots of its node.
+/// Opens the lease of a boot, and ends those of earlier boots of its node with the polls that they
+/// held.
 pub(super) fn open(
     tx: &Transaction<'_, '_>,
     owner: &BootId,
     node: &NodeId,
     ttl_ms: i64,
 ) -> rusqlite::Result<Effect> {
-    tx.execute(END_EARLIER_BOOTS, params![node.as_str(), owner.as_str()])?;
+    for end in [RELEASE_POLLS, END_EARLIER_BOOTS] {
+        tx.execute(end, params![node.as_str(), owner.as_str()])?;
+    }
     let expires_at = tx.steady.as_millis().saturating_add(ttl_ms);
     tx.execute(
         OPEN,
