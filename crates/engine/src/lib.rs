@@ -25,7 +25,7 @@ pub use kanat_model::Mask;
 pub use program::{Admission, Input, Keys, Outcome, Program};
 pub use reads::failure_reads;
 pub use request::Request;
-pub use resources::{Calling, NoResources, Resources, render_instance_template};
+pub use resources::{Calling, NoResources, Resources, instance, render_instance_template};
 pub use step::Step;
 pub use success::{RESPONSE_BODY_LIMIT, response_document};
 pub use trace::{AdapterRun, Exchange, Record, Trace};

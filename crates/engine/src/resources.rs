@@ -1,10 +1,12 @@
 //! Resources of an environment that programs use: lookup tables, connector instances, adapters.
 
 use kanat_catalog::Instance;
+use kanat_catalog::instance::AccessToken;
 use kanat_mapping::json;
 use kanat_mapping::{Adapters, Effort, Lookup, NoAdapters, Scope, Tables, Template};
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
+use kanat_proto::plan::v1::ConnectorInstance;
 
 /// Resources of an environment at the beginning of a run.
 pub trait Resources: Tables {
@@ -19,6 +21,27 @@ pub trait Resources: Tables {
     fn adapters(&self) -> &dyn Adapters {
         &NoAdapters
     }
+}
+
+/// Builds a connector instance from its plan, with its access token or the reason why it has none.
+///
+/// # Errors
+/// What is wrong with its config, without any of its values.
+pub fn instance(plan: ConnectorInstance) -> Result<Instance, String> {
+    let instance = Instance::new(plan.id, plan.name, &plan.catalog_id, &plan.config)?;
+    if !plan.access_token.is_empty() {
+        return instance.with_access_token(AccessToken {
+            text: plan.access_token,
+            ends_at: Some(plan.access_token_ends_at)
+                .filter(|at| *at > 0)
+                .map(Timestamp::from_millis),
+            renewable: plan.access_token_renewable,
+        });
+    }
+    Ok(match plan.access_token_refusal {
+        refusal if refusal.is_empty() => instance,
+        refusal => instance.with_refusal(refusal),
+    })
 }
 
 /// An environment whose adapters can be called.

@@ -63,7 +63,7 @@ async fn a_person_connects_an_instance_and_calls_carry_its_token() {
         shown(&app, &id).await["authorization"],
         json!({"status": "missing"})
     );
-    let (_, url) = app.api.deployed(FLOW).await;
+    let (flow, url) = app.api.deployed(FLOW).await;
     let early = app.api.webhook(&url, &json!({})).await;
     let early = app.api.message_becomes(&early, "dead_letter").await;
     assert_eq!(early["error"]["kind"], "credentials", "{early}");
@@ -99,11 +99,21 @@ async fn a_person_connects_an_instance_and_calls_carry_its_token() {
         .await
         .expect(200);
     assert_eq!(tested["ok"], true, "{tested}");
+    let test = format!("/api/v1/flows/{flow}/test");
+    let test = app
+        .api
+        .post(&test, &json!({"sampleData": {"order": 2}}))
+        .await;
+    let test = test.expect(200);
+    let delivery = test["trace"].as_array().unwrap().last().unwrap();
+    let headers = &delivery["request"]["headers"];
+    assert_eq!(headers["authorization"], "********", "{test}");
 
     for text in [
         order.to_string(),
         seen.to_string(),
         connected.to_string(),
+        test.to_string(),
         app.log(),
     ] {
         assert!(!text.contains("s3cret"), "{text}");

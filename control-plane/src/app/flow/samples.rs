@@ -45,8 +45,7 @@ impl Samples {
             let found: Option<ConnectorInstance> =
                 change::published(db, &app.sealer, environment, Kind::ConnectorInstance, id)
                     .await?;
-            let built =
-                found.and_then(|i| Instance::new(i.id, i.name, &i.catalog_id, &i.config).ok());
+            let built = found.and_then(|plan| kanat_engine::instance(plan).ok());
             samples
                 .instances
                 .extend(built.map(|instance| (id.to_owned(), instance)));

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use kanat_catalog::Instance;
-use kanat_catalog::instance::AccessToken;
 use kanat_mapping::AdapterRef;
-use kanat_model::{Timestamp, adapter};
+use kanat_model::adapter;
 use kanat_plan_stream::{Kind, schema};
 use kanat_proto::node::v1::Resource;
 use kanat_proto::plan::v1::{
@@ -120,21 +118,7 @@ fn part(part: LookupTable, id: &str) -> Result<CompiledResource, String> {
 
 fn instance(plan: ConnectorInstance, id: &str) -> Result<CompiledResource, String> {
     belongs(&plan.id, id)?;
-    let instance = Instance::new(&plan.id, &plan.name, &plan.catalog_id, &plan.config)?;
-    let instance = if !plan.access_token.is_empty() {
-        instance.with_access_token(AccessToken {
-            text: plan.access_token,
-            ends_at: Some(plan.access_token_ends_at)
-                .filter(|at| *at > 0)
-                .map(Timestamp::from_millis),
-            renewable: plan.access_token_renewable,
-        })?
-    } else if !plan.access_token_refusal.is_empty() {
-        instance.with_refusal(plan.access_token_refusal)
-    } else {
-        instance
-    };
-    Ok(CompiledResource::Instance(Arc::new(instance)))
+    kanat_engine::instance(plan).map(|instance| CompiledResource::Instance(Arc::new(instance)))
 }
 
 fn adapter(plan: v1::Adapter, id: &str) -> Result<CompiledResource, String> {
