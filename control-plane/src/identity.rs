@@ -162,14 +162,17 @@ impl IdentityProviders {
 
 fn identity(issuer: &Issuer, claims: &Claims) -> Result<Identity> {
     if claims.sub.is_empty() || !is_storable(&claims.sub) {
-        return Err(refused(&jwt::Error::Forged));
+        return Err(refused(&jwt::Error::Claims));
     }
-    let text = |name: &str| claims.text(name).filter(|text| is_storable(text));
+    let text = |name: &str| match claims.text(name) {
+        None if claims.has(name) => Err(refused(&jwt::Error::Claims)),
+        text => Ok(text.filter(|text| is_storable(text))),
+    };
     let is_verified = match claims.has("email_verified") {
         true => claims.is_true("email_verified"),
         false => issuer.trust_email,
     };
-    let email = text(&issuer.email_claim).filter(|email| is_verified && email.contains('@'));
+    let email = text(&issuer.email_claim)?.filter(|email| is_verified && email.contains('@'));
     let role = match &issuer.role_claim {
         None => ClaimedRole::NotAsked,
         Some(claim) => claims
@@ -181,7 +184,7 @@ fn identity(issuer: &Issuer, claims: &Claims) -> Result<Identity> {
         issuer: issuer.issuer.clone(),
         subject: claims.sub.clone(),
         email: email.map(str::to_owned),
-        name: text("name").unwrap_or_default().trim().to_owned(),
+        name: text("name")?.unwrap_or_default().trim().to_owned(),
         role,
         expires_at: claims.expires_at(),
         key: format!("{} {}", issuer.issuer, claims.sub),

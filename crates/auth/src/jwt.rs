@@ -110,6 +110,8 @@ pub enum Error {
     UnknownKey,
     #[error("the access token is not what the issuer signed")]
     Forged,
+    #[error("the access token has no iss, sub, aud or exp, or a malformed claim")]
+    Claims,
     #[error("the access token is of another issuer")]
     Issuer,
     #[error("the access token is for another audience")]
@@ -196,6 +198,10 @@ impl<'t> UnverifiedToken<'t> {
                 match error.kind() {
                     ErrorKind::InvalidIssuer => Error::Issuer,
                     ErrorKind::InvalidAudience => Error::Audience,
+                    // The signature is checked before.
+                    ErrorKind::Json(_)
+                    | ErrorKind::MissingRequiredClaim(_)
+                    | ErrorKind::InvalidClaimFormat(_) => Error::Claims,
                     _ => Error::Forged,
                 }
             })?;
