@@ -332,13 +332,25 @@ async fn ready(
     let made = Instance::new(row.id.as_str(), row.name.as_str(), &row.catalog_id, &config);
     let refusal = match token {
         Some(_) => None,
-        None => oauth::held(db, &row.id).await?.error,
+        None => why_no_token(db, &row.id).await?,
     };
     Ok(made.and_then(|instance| match (token, refusal) {
         (Some(token), _) => instance.with_access_token(token),
         (None, Some(refusal)) => Ok(instance.with_refusal(refusal)),
         (None, None) => Ok(instance),
     }))
+}
+
+/// Returns why the provider has given an instance no token: it has refused, or the last request for
+/// one failed.
+async fn why_no_token(db: &mut Db, id: &InstanceId) -> Result<Option<String>> {
+    let refusal = oauth::held(db, id).await?.error;
+    if refusal.is_some() {
+        return Ok(refusal);
+    }
+    let health = connector_health::get(db, id).await?;
+    let failing = health.filter(|health| health.status != "healthy");
+    Ok(failing.map(|health| health.reason))
 }
 
 async fn seen(db: &mut Db, instance: ConnectorInstance) -> Result<InstanceView> {
