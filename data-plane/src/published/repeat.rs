@@ -219,6 +219,14 @@ struct RecordedRequest<'d> {
     query: &'d RawValue,
     #[serde(borrow)]
     path_params: &'d RawValue,
+    #[serde(borrow)]
+    api: CalledApi<'d>,
+}
+
+#[derive(Deserialize)]
+struct CalledApi<'d> {
+    #[serde(borrow)]
+    version: &'d RawValue,
 }
 
 #[derive(Deserialize)]
@@ -232,9 +240,13 @@ impl<'d> RecordedRequest<'d> {
         serde_json::from_slice(trigger).ok()
     }
 
-    /// Returns whether both have the same path parameters and query.
+    /// Returns whether both are of the same version of the API, and have the same path parameters
+    /// and query.
     fn is_at(&self, other: &Self) -> bool {
-        self.query.get() == other.query.get() && self.path_params.get() == other.path_params.get()
+        let address = |request: &Self| {
+            [request.api.version, request.path_params, request.query].map(RawValue::get)
+        };
+        address(self) == address(other)
     }
 }
 

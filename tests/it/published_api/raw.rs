@@ -290,8 +290,18 @@ async fn headers(app: &TestApp) {
             .header("idempotency-replayed"),
         "true"
     );
-    // The same key and body for another order is another request.
-    for other in ["POST /orders/2", "POST /orders/1?full=true"] {
+    let apis = app.api.get(PATH).await.expect(200);
+    let mut apis = apis["data"].as_array().unwrap().iter();
+    let orders = apis.find(|api| api["path"] == "orders/{id}").unwrap();
+    let versions = format!("{PATH}/{}/versions", text(&orders["id"]));
+    let second = app.api.post(&versions, &json!({"version": "v2"})).await;
+    second.expect(201);
+    // The same key and body for another order, or at another version, is another request.
+    for other in [
+        "POST /orders/2",
+        "POST /v1/orders/1?full=true",
+        "POST /v2/orders/1",
+    ] {
         let answer = say(app, &[other, JSON, key], b"{}").await;
         assert_eq!(answer.status, 409, "{other}");
         assert_eq!(
