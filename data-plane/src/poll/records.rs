@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
-use kanat_message_log::{Error, MessageLog, NewMessage, Placement, SeenRecord, key};
+use kanat_message_log::{AppendOutcome, Error, MessageLog, NewMessage, Placement, SeenRecord, key};
 use kanat_model::Timestamp;
 use kanat_model::id::MessageId;
 use kanat_model::message::Trigger;
+use kanat_telemetry::metrics::Outcome;
 use sha2::{Digest, Sha256};
 
 use super::page;
@@ -152,7 +153,18 @@ impl Page<'_> {
         let appends =
             futures::stream::iter(fresh).map(|(record, key)| log.append(self.message(record, key)));
         let appends = appends.buffered(CONCURRENT_APPENDS);
-        appends.try_for_each(|_| std::future::ready(Ok(()))).await?;
+        let flow_counts = &self.runnable.flow.counts;
+        appends
+            .try_for_each(|appended| {
+                flow_counts.count(match appended {
+                    AppendOutcome::Duplicate(_) => Outcome::Duplicate,
+                    AppendOutcome::Leased(_)
+                    | AppendOutcome::Awaited(_)
+                    | AppendOutcome::Waiting => Outcome::Accepted,
+                });
+                std::future::ready(Ok(()))
+            })
+            .await?;
         if !notes.is_empty() {
             log.note_records(flow, notes).await?;
         }
