@@ -27,7 +27,7 @@ pub(crate) enum TokenError {
     #[error(transparent)]
     Unverified(#[from] jwks::Error),
     /// The scopes that the API needs, separated by spaces.
-    #[error("the access token lacks a scope: {0:?} are needed")]
+    #[error("the access token lacks a scope of {0:?}")]
     Scope(String),
 }
 

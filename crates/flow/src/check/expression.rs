@@ -132,7 +132,7 @@ impl Checker {
         let (inner, skipped) = unwrapped(text);
         if inner.contains("{{") {
             let message = format!(
-                "found {}, expected an expression without {{{{ }}}}",
+                "found {}, expected an expression without {{{{ }}}}, in which concat joins parts",
                 quoted(text)
             );
             self.error(cursor, message);
