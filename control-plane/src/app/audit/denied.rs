@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kanat_model::Timestamp;
 use kanat_model::id::AuditEntryId;
-use kanat_store::audit::{self, Entry};
+use kanat_store::audit::{self, Entry, Filter};
 use parking_lot::Mutex;
 
 use super::{AuditContext, Entity, Status, of_caller};
@@ -30,13 +30,17 @@ struct Kind {
 struct Window {
     /// By the clock of waits.
     ends_at: Timestamp,
-    calls: u64,
+    /// Calls with an entry of their own.
+    single: u64,
+    /// Further calls.
+    counted: u64,
     last: Entry,
 }
 
 impl Denials {
-    /// Counts a denied call, and returns its entry if it is told by one of its own.
-    fn count(&self, entry: Entry, now: Timestamp) -> Option<Entry> {
+    /// Counts a denied call, and returns its entry if it is told by one of its own. `is_full` is
+    /// true if enough calls have one, also those of other processes.
+    fn count(&self, entry: Entry, now: Timestamp, is_full: bool) -> Option<Entry> {
         let kind = Kind {
             caller: entry.actor.id.clone(),
             action: entry.action.clone(),
@@ -44,13 +48,15 @@ impl Denials {
         let mut windows = self.0.lock();
         let window = windows.entry(kind).or_insert_with(|| Window {
             ends_at: now.after(WINDOW),
-            calls: 0,
+            single: 0,
+            counted: 0,
             last: entry.clone(),
         });
-        window.calls += 1;
-        if window.calls <= MAX_SINGLE_ENTRIES {
+        if window.single < MAX_SINGLE_ENTRIES && !is_full {
+            window.single += 1;
             return Some(entry);
         }
+        window.counted += 1;
         window.last = entry;
         None
     }
@@ -59,11 +65,11 @@ impl Denials {
     fn ended(&self, now: Timestamp) -> Vec<Entry> {
         let mut windows = self.0.lock();
         let ended = windows.extract_if(|_, window| window.ends_at <= now);
-        let uncounted = ended.filter(|(_, window)| window.calls > MAX_SINGLE_ENTRIES);
-        uncounted
+        ended
+            .filter(|(_, window)| window.counted > 0)
             .map(|(_, window)| Entry {
                 id: AuditEntryId::generate(),
-                calls: window.calls - MAX_SINGLE_ENTRIES,
+                calls: window.counted,
                 ..window.last
             })
             .collect()
@@ -87,8 +93,31 @@ pub async fn denied(app: &App, caller: &Caller, context: &AuditContext, entity_i
     let now = Timestamp::steady();
     let mut entries = app.denials.ended(now);
     let entry = of_caller(caller, context, entity, Status::Denied);
-    entries.extend(app.denials.count(entry, now));
+    let is_full = is_full(app, &entry).await;
+    entries.extend(app.denials.count(entry, now, is_full));
     write(app, &entries).await;
+}
+
+/// Returns whether the control planes of the database have told enough calls of this caller and
+/// action one by one. A process alone counts in memory.
+async fn is_full(app: &App, entry: &Entry) -> bool {
+    if !app.store.is_shared() {
+        return false;
+    }
+    let filter = Filter {
+        actor_id: Some(entry.actor.id.clone()),
+        action: Some(entry.action.clone()),
+        status: Some(Status::Denied),
+        since: Some(Timestamp::now().before(WINDOW)),
+        ..Filter::default()
+    };
+    let written = async {
+        let mut tx = app.store.read().await?;
+        audit::count(&mut tx, &entry.account_id, &filter).await
+    };
+    written
+        .await
+        .is_ok_and(|written| written >= MAX_SINGLE_ENTRIES)
 }
 
 /// Writes the entries of minutes that are over; returns when the next one is.
@@ -138,13 +167,14 @@ mod tests {
         let entry = || of_caller(&caller, &context, Entity::default(), Status::Denied);
         let denials = Denials::default();
         let now = Timestamp::from_millis(0);
-        let told = (0..25).filter_map(|_| denials.count(entry(), now));
+        let told = (0..25).filter_map(|_| denials.count(entry(), now, false));
         assert_eq!(told.count(), 10);
         assert!(denials.ended(now).is_empty());
         let ended = denials.ended(now.after(WINDOW));
         assert_eq!(ended.len(), 1);
         assert_eq!(ended[0].calls, 15);
-        assert!(denials.count(entry(), now).is_some());
+        assert!(denials.count(entry(), now, false).is_some());
+        assert!(denials.count(entry(), now, true).is_none());
     }
 
     #[tokio::test]
