@@ -107,8 +107,14 @@ impl Audited for ApiKey {
     }
 
     fn state(&self, _: &App) -> Result<Value> {
+        let created_by = self.created_by_type.as_ref().map(|kind| {
+            json!({
+                "type": kind.as_str(), "id": self.created_by_id, "name": self.created_by_name,
+            })
+        });
         Ok(json!({
             "id": self.id, "name": self.name, "role": self.role, "prefix": self.prefix,
+            "createdBy": created_by,
             "environmentId": self.environment_id, "expiresAt": self.expires_at.map(text),
             "createdAt": text(self.created_at),
         }))
@@ -169,9 +175,10 @@ impl Audited for KeyOfApi<'_> {
     fn state(&self, _: &App) -> Result<Value> {
         let Self { api, key } = self;
         Ok(json!({
-            "id": key.id, "publishedApiId": api.id, "consumer": key.consumer,
+            "id": key.id, "apiId": api.id, "consumer": key.consumer,
             "prefix": key.prefix, "rateLimitPerSecond": key.rate_limit_per_second,
-            "dailyLimit": key.daily_limit, "suspended": key.standing.suspended,
+            "dailyLimit": key.daily_limit,
+            "status": key.standing.status(Timestamp::now()).as_str(),
             "expiresAt": key.standing.expires_at.map(text),
             "revokedAt": key.standing.revoked_at.map(text),
             "rotatedFrom": key.rotated_from, "createdAt": text(key.created_at),
@@ -209,7 +216,21 @@ impl Audited for WholeApi<'_> {
 
     fn state(&self, app: &App) -> Result<Value> {
         let mut state = self.api.state(app)?;
-        state["current"] = self.current.map(version).into();
+        if let Some(current) = self.current {
+            let mut version = version(current);
+            for (of_version, of_api) in [
+                ("version", "currentVersion"),
+                ("flowId", "flowId"),
+                ("flowName", "flowName"),
+                ("schema", "requestSchema"),
+                ("responseSchema", "responseSchema"),
+                ("responseMapping", "responseMapping"),
+                ("responseStatus", "responseStatus"),
+                ("responseHeaders", "responseHeaders"),
+            ] {
+                state[of_api] = version[of_version].take();
+            }
+        }
         Ok(state)
     }
 }
