@@ -7,10 +7,11 @@ use kanat_model::Timestamp;
 use kanat_model::audit::{Principal, Status, Via};
 use kanat_model::id::{AccountId, AuditEntryId, EnvironmentId};
 use sqlx::AssertSqlSafe;
+use sqlx::any::AnyRow;
 
 use crate::column::Value;
-use crate::record::{FromRow, record};
-use crate::{Db, Result};
+use crate::record::{FromRow, RowExt, record};
+use crate::{Db, Error, Result};
 
 record! {
     /// One request, or one act of the service itself.
@@ -39,6 +40,30 @@ record! {
         pub address: Option<String>,
         /// Number of calls that the entry tells.
         pub calls: u64,
+    }
+}
+
+/// An entry as the database has it, where somebody may have changed its row.
+pub type StoredEntry = Result<Entry, Unreadable>;
+
+/// An entry whose row has a value that no build has written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    pub id: AuditEntryId,
+    /// For an operator.
+    pub reason: String,
+}
+
+impl FromRow for StoredEntry {
+    const COLUMNS: &'static [&'static [&'static str]] = Entry::COLUMNS;
+
+    fn read(row: &AnyRow, position: usize) -> Result<Self> {
+        let unreadable = |error: Error| {
+            let id = row.column("id")?;
+            let reason = error.to_string();
+            Ok(Err(Unreadable { id, reason }))
+        };
+        Entry::read(row, position).map_or_else(unreadable, |entry| Ok(Ok(entry)))
     }
 }
 
@@ -119,7 +144,7 @@ pub async fn list(
     filter: &Filter,
     position: Position<'_>,
     limit: u32,
-) -> Result<Vec<Entry>> {
+) -> Result<Vec<StoredEntry>> {
     let (from, mut values) = filter.conditions(account);
     let number = values.len() + 1;
     let (after, offset) = match &position {

@@ -31,6 +31,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns whether a row has a value that no build has written.
+    pub fn is_of_row(&self) -> bool {
+        matches!(
+            self,
+            Self::Corrupt { .. }
+                | Self::Database(sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_))
+        )
+    }
+
     /// Names a unique violation; every other error stays as it is.
     pub(crate) fn taken(kind: &'static str, name: &str) -> impl FnOnce(Self) -> Self {
         move |error| match &error {

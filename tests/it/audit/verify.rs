@@ -9,6 +9,8 @@ use super::{entries, key};
 on_both_databases!(
     Service;
     a_changed_field_is_found,
+    a_value_that_no_entry_has_is_found_and_hides_no_other_entry,
+    a_link_or_head_that_cannot_be_read_is_found,
     a_removed_first_entry_is_found,
     a_removed_middle_entry_is_found,
     an_entry_without_its_link_is_found,
@@ -86,6 +88,32 @@ async fn finds(service: &mut Service, statements: &[&str], id: &str, broken_at: 
 async fn a_changed_field_is_found(service: &mut Service) {
     let (ids, _) = fill(service).await;
     finds(service, &[CHANGE_ENTRY], &ids[1], &ids[1]).await;
+}
+
+async fn a_value_that_no_entry_has_is_found_and_hides_no_other_entry(service: &mut Service) {
+    let (ids, _) = fill(service).await;
+    let count = ids.len();
+    let changes = [
+        "status = 'Done'",
+        "via = 'web'",
+        "actor_type = 'x'",
+        "calls = -1",
+    ];
+    // From the newest one on, so that each is the first.
+    for (id, change) in ids.iter().rev().zip(changes) {
+        let change = format!("UPDATE audit_entry SET {change} WHERE id = 'ID';");
+        finds(service, &[&change], id, id).await;
+    }
+    let left = entries(service.api(), "offset=0").await;
+    assert_eq!(left.len(), count - changes.len());
+}
+
+async fn a_link_or_head_that_cannot_be_read_is_found(service: &mut Service) {
+    let (ids, _) = fill(service).await;
+    let link = "UPDATE audit_link SET hash = substr(hash, 1, 3) WHERE entry_id = 'ID';";
+    finds(service, &[link], &ids[1], "head").await;
+    let head = "UPDATE audit_head SET sequence = -1;";
+    finds(service, &[head], "", "head").await;
 }
 
 async fn a_removed_first_entry_is_found(service: &mut Service) {

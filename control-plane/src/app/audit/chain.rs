@@ -5,8 +5,8 @@
 use kanat_auth::MacKey;
 use kanat_model::id::AccountId;
 use kanat_model::{Error, Result, Timestamp};
-use kanat_store::audit::Entry;
 use kanat_store::audit::chain::{self, Head, Link};
+use kanat_store::audit::{Entry, Unreadable};
 use kanat_store::{Db, meta};
 use sha2::{Digest, Sha256};
 
@@ -42,7 +42,18 @@ async fn chain_some(app: &App, account: &AccountId) -> Result<usize> {
         return Err(Error::internal());
     }
     let entries = chain::pending(&mut tx, account, BATCH_SIZE).await?;
+    let mut linked = 0;
     for entry in &entries {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(Unreadable { id, reason }) => {
+                // Without a link it is found by who verifies the log.
+                tracing::error!(entry.id = %id, %reason, "an entry of the audit log was changed");
+                chain::no_longer_pending(&mut tx, id).await?;
+                continue;
+            }
+        };
+        linked += 1;
         head.sequence += 1;
         head.kept += 1;
         head.hash = hash(&head.hash, head.sequence, entry);
@@ -55,9 +66,11 @@ async fn chain_some(app: &App, account: &AccountId) -> Result<usize> {
         chain::insert_link(&mut tx, &link).await?;
         chain::no_longer_pending(&mut tx, &entry.id).await?;
     }
-    if !entries.is_empty() {
+    if linked > 0 {
         head.code = key.code(&head_text(&head));
         chain::update_head(&mut tx, &head).await?;
+    }
+    if !entries.is_empty() {
         tx.commit().await?;
     }
     Ok(entries.len())

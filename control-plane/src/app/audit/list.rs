@@ -5,7 +5,7 @@ use kanat_model::id::{AuditEntryId, EnvironmentId};
 use kanat_model::nearest::suggestion;
 use kanat_model::page::Page;
 use kanat_model::{Error, Result, Timestamp};
-use kanat_store::audit::{self, Entry, Filter, Position};
+use kanat_store::audit::{self, Entry, Filter, Position, Unreadable};
 use kanat_store::environment;
 
 use crate::app::audit::action;
@@ -47,7 +47,13 @@ pub async fn list(call: &Call, query: Query, page: Page) -> Result<EntryPage> {
         Some(text) => Some(match environment::find(&mut tx, account, text).await? {
             Some(found) => found.id,
             // One that was deleted has entries all the same.
-            None => EnvironmentId::from(text.as_str()),
+            None if text.starts_with(&format!("{}_", EnvironmentId::PREFIX)) => {
+                EnvironmentId::from(text.as_str())
+            }
+            None => {
+                let problem = format!("there is no environment {text:?}");
+                return Err(Error::field("environmentId", problem));
+            }
         }),
     };
     if let (Some(bound), Some(wanted)) = (&bound, &wanted)
@@ -92,11 +98,24 @@ pub async fn list(call: &Call, query: Query, page: Page) -> Result<EntryPage> {
     let mut entries = audit::list(&mut tx, account, &filter, position, page.limit + 1).await?;
     let has_more = entries.len() > page.limit as usize;
     entries.truncate(page.limit as usize);
-    let next = entries.last().filter(|_| has_more);
+    let next = entries
+        .last()
+        .filter(|_| has_more)
+        .map(|entry| match entry {
+            Ok(entry) => entry.id.clone(),
+            Err(unreadable) => unreadable.id.clone(),
+        });
+    let readable = entries.into_iter().filter_map(|entry| match entry {
+        Ok(entry) => Some(entry),
+        Err(Unreadable { id, reason }) => {
+            tracing::error!(entry.id = %id, %reason, "an entry of the audit log was changed");
+            None
+        }
+    });
     Ok(EntryPage {
-        next: next.map(|entry| entry.id.clone()),
-        entries,
+        entries: readable.collect(),
         total,
+        next,
     })
 }
 

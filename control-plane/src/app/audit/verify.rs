@@ -64,7 +64,13 @@ pub async fn verify(call: &Call, former: Option<&str>) -> Result<Verification> {
         ..Verification::default()
     };
     let key = kept_key::find(&mut tx, &call.app.sealer, &chain::key_name(account)).await;
-    let head = links::head(&mut tx, account).await?;
+    let head = match links::head(&mut tx, account).await {
+        Err(error) if error.is_of_row() => {
+            found.fault = Some(Fault::of_head("the head is not as it was written"));
+            return Ok(found);
+        }
+        head => head?,
+    };
     let (key, head) = match (key, head) {
         (Ok(Some(key)), Some(head)) => (MacKey::new(&key), head),
         (Err(_), _) => {
@@ -91,8 +97,9 @@ pub async fn verify(call: &Call, former: Option<&str>) -> Result<Verification> {
     found.fault = found.fault.or(walked).or(beside);
     if let Some(former) = former {
         let former = parse(&head, former)?;
-        let differs = differs(&mut tx, &key, &head, &former).await?;
-        found.fault = found.fault.or(differs);
+        if found.fault.is_none() {
+            found.fault = differs(&mut tx, &key, &head, &former).await?;
+        }
     }
     Ok(found)
 }
@@ -103,7 +110,13 @@ async fn walk(db: &mut Db, head: &Head, found: &mut Verification) -> Result<Opti
     let mut hash = head.anchor_hash;
     let mut fault = None;
     loop {
-        let some = links::linked(db, &head.account_id, sequence, BATCH_SIZE).await?;
+        let some = match links::linked(db, &head.account_id, sequence, BATCH_SIZE).await {
+            Err(error) if error.is_of_row() => {
+                let unreadable = || Fault::of_head("a link of the chain was changed");
+                return Ok(fault.or_else(|| Some(unreadable())));
+            }
+            some => some?,
+        };
         if some.is_empty() {
             break;
         }
@@ -112,16 +125,14 @@ async fn walk(db: &mut Db, head: &Head, found: &mut Verification) -> Result<Opti
             let problem = match &entry {
                 _ if link.sequence != sequence + 1 => Some("what was before it is gone"),
                 None => Some("it is gone"),
-                Some(entry) if chain::hash(&hash, link.sequence, entry) != link.hash => {
-                    Some("it, or its place in the chain, was changed")
-                }
-                Some(_) => None,
+                Some(Ok(entry)) if chain::hash(&hash, link.sequence, entry) == link.hash => None,
+                Some(Ok(_) | Err(_)) => Some("it, or its place in the chain, was changed"),
             };
             if let Some(problem) = problem {
                 fault = fault.or_else(|| Some(Fault::new(id, problem)));
             }
-            if let Some(entry) = entry {
-                found.entries += 1;
+            found.entries += u64::from(entry.is_some());
+            if let Some(Ok(entry)) = entry {
                 found.from = found.from.or(Some(entry.at));
                 found.to = Some(entry.at);
             }

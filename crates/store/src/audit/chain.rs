@@ -5,7 +5,7 @@
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, AuditEntryId};
 
-use super::Entry;
+use super::{Entry, StoredEntry};
 use crate::record::record;
 use crate::sql::sql;
 use crate::statement::statements;
@@ -69,7 +69,7 @@ statements! {
         "SELECT COUNT(*) AS total FROM audit_pending WHERE account_id = $1";
 
     /// Returns entries that wait for their link, oldest first.
-    fn pending(account: &AccountId, limit: u32) -> Vec<Entry> =
+    fn pending(account: &AccountId, limit: u32) -> Vec<StoredEntry> =
         "SELECT {COLUMNS} FROM audit_entry WHERE id IN (SELECT entry_id FROM audit_pending WHERE \
          account_id = $1 ORDER BY entry_id LIMIT $2) AND account_id = $1 ORDER BY id";
 
@@ -118,7 +118,7 @@ statements! {
 #[derive(Debug)]
 pub struct LinkedEntry {
     pub link: Link,
-    pub entry: Option<Entry>,
+    pub entry: Option<StoredEntry>,
 }
 
 const ENTRIES: &str = sql!(
@@ -136,10 +136,14 @@ pub async fn linked(
 ) -> Result<Vec<LinkedEntry>> {
     let links = links(db, account, after, limit).await?;
     let last = links.last().map_or(after, |link| link.sequence);
-    let entries: Vec<Entry> = db.all(ENTRIES, &[account, &after, &last]).await?;
+    let entries: Vec<StoredEntry> = db.all(ENTRIES, &[account, &after, &last]).await?;
+    let id = |entry: &StoredEntry| match entry {
+        Ok(entry) => entry.id.clone(),
+        Err(unreadable) => unreadable.id.clone(),
+    };
     let mut by_id: std::collections::HashMap<_, _> = entries
         .into_iter()
-        .map(|entry| (entry.id.clone(), entry))
+        .map(|entry| (id(&entry), entry))
         .collect();
     let with_entry = |link: Link| LinkedEntry {
         entry: by_id.remove(&link.entry_id),
