@@ -51,12 +51,7 @@ pub async fn create(call: &Call, new: NewApiKey) -> Result<(ApiKey, Option<Secre
     let environment_id = match (&new.environment, &call.caller.bound_to) {
         (Some(wanted), bound) => {
             let found = environment::find(&mut tx, &call.caller.account_id, wanted).await?;
-            let found = found.ok_or_else(|| {
-                Error::field(
-                    "environmentId",
-                    format!("there is no environment {wanted:?}"),
-                )
-            })?;
+            let found = found.ok_or_else(|| no_environment(wanted))?;
             if bound.as_ref().is_some_and(|bound| *bound != found.id) {
                 return Err(beyond_binding());
             }
@@ -64,6 +59,11 @@ pub async fn create(call: &Call, new: NewApiKey) -> Result<(ApiKey, Option<Secre
         }
         (None, bound) => bound.clone(),
     };
+    if let Some(id) = &environment_id
+        && !environment::lock(&mut tx, id).await?
+    {
+        return Err(no_environment(id.as_str()));
+    }
     let made = key::generate();
     let maker = call.caller.principal();
     let row = ApiKey {
@@ -129,6 +129,13 @@ pub async fn delete(call: &Call, id: &ApiKeyId) -> Result<()> {
     api_key::delete(&mut tx, &call.caller.account_id, id, now).await?;
     audit::deleted(call, &mut tx, &found).await?;
     Ok(tx.commit().await?)
+}
+
+fn no_environment(wanted: &str) -> Error {
+    Error::field(
+        "environmentId",
+        format!("there is no environment {wanted:?}"),
+    )
 }
 
 fn role(caller: &Caller, text: Option<&str>) -> Result<Role> {

@@ -1,6 +1,8 @@
 //! Use-cases of governance policies. A policy is kept as it is written: nothing evaluates its
 //! expression.
 
+use std::collections::BTreeMap;
+
 use kanat_model::id::{EnvironmentId, PolicyId};
 use kanat_model::page::{ListPage, Page};
 use kanat_model::policy::Severity;
@@ -102,6 +104,11 @@ pub async fn delete(call: &Call, id: &PolicyId) -> Result<()> {
     Ok(tx.commit().await?)
 }
 
+fn no_environment(n: usize, id: &EnvironmentId) -> Error {
+    let message = format!("there is no environment of the id {:?}", id.as_str());
+    Error::field(format!("environmentIds[{n}]"), message)
+}
+
 /// Checks the fields that are given, and sets them.
 async fn set(db: &mut Db, caller: &Caller, policy: &mut Policy, fields: Fields) -> Result<()> {
     if let Some(name) = fields.name {
@@ -123,8 +130,14 @@ async fn set(db: &mut Db, caller: &Caller, policy: &mut Policy, fields: Fields) 
         for (n, id) in ids.iter().enumerate() {
             let found = environment::find(db, &caller.account_id, id.as_str()).await?;
             if found.is_none_or(|found| found.id != *id) {
-                let message = format!("there is no environment of the id {:?}", id.as_str());
-                return Err(Error::field(format!("environmentIds[{n}]"), message));
+                return Err(no_environment(n, id));
+            }
+        }
+        // In one order, so that two changes do not wait for each other.
+        let numbered: BTreeMap<_, _> = ids.iter().zip(0..).collect();
+        for (id, n) in numbered {
+            if !environment::lock(db, id).await? {
+                return Err(no_environment(n, id));
             }
         }
         policy.environment_ids = ids;
