@@ -178,6 +178,7 @@ pub async fn update(call: &Call, id: &FlowId, update: Update) -> Result<ChangeRe
     if let Some(name) = &update.name {
         flow.name = name::check("name", name)?;
     }
+    let is_described = update.description.is_some();
     if let Some(description) = update.description {
         flow.description = name::check_text("description", description)?;
     }
@@ -190,6 +191,10 @@ pub async fn update(call: &Call, id: &FlowId, update: Update) -> Result<ChangeRe
     {
         let definition = definition::parse_sent(&yaml_config).await?;
         fields::refuse_exposed(&definition, &names)?;
+        if !is_described && definition::describes(&call.app.sealer, &before) {
+            let description = definition.description.clone();
+            flow.description = name::check_text("description", description)?;
+        }
         let deployed = flow_version::get(&mut change, id, flow.version).await?;
         let running = deployed
             .as_ref()

@@ -1,7 +1,7 @@
 //! `PUT` and `PATCH /flows/{id}`: partial, and checked like a new definition.
 
 use kanat_tests::{FakeTarget, TestApp};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::manual;
 use crate::webhook::passthrough;
@@ -100,4 +100,20 @@ async fn a_status_pauses_and_resumes() {
         .patch(&path, &json!({"status": "draft"}))
         .await
         .expect_error(400, "FAILED_PRECONDITION");
+}
+
+#[tokio::test]
+async fn a_description_follows_the_definition_until_it_is_given() {
+    let app = TestApp::start().await;
+    let yaml = |description: &str| {
+        passthrough("described").replacen('\n', &format!("\ndescription: {description}\n"), 1)
+    };
+    let path = format!("/api/v1/flows/{}", app.api.flow(&yaml("one")).await);
+    let describes = async |change: Value| {
+        let changed = app.api.patch(&path, &change).await;
+        changed.expect(200)["description"].clone()
+    };
+    assert_eq!(describes(json!({"yamlConfig": yaml("two")})).await, "two");
+    assert_eq!(describes(json!({"description": "own"})).await, "own");
+    assert_eq!(describes(json!({"yamlConfig": yaml("three")})).await, "own");
 }

@@ -94,6 +94,13 @@ pub fn checked<'r>(sealer: &Sealer, stored: impl Into<StoredDefinition<'r>>) -> 
     parse(&text(sealer, stored)?)
 }
 
+/// Returns whether the description of a flow is that of its definition.
+pub fn describes(sealer: &Sealer, flow: &Flow) -> bool {
+    stored(sealer, flow).is_ok_and(|definition| {
+        kanat_flow::text_without_secrets(&definition, &definition.description) == flow.description
+    })
+}
+
 /// Gives a flow another draft. A description that repeats a secret of it is kept without.
 pub fn keep(sealer: &Sealer, flow: &mut Flow, yaml: String, definition: &Definition) {
     flow.description = kanat_flow::text_without_secrets(definition, &flow.description);
