@@ -27,7 +27,7 @@ use tonic::body::Body;
 
 use crate::app::audit::{Action, AuditContext, denied};
 use crate::app::environment::unknown;
-use crate::app::{App, Caller};
+use crate::app::{App, Caller, Credential, member};
 use crate::grpc::status;
 use crate::middleware::{HttpService, Middleware, Next};
 use crate::request;
@@ -109,6 +109,10 @@ impl Authentication {
             return Ok(None);
         }
         let (caller, environment) = self.authenticate(path, headers, peer, known).await?;
+        let is_person = matches!(caller.credential, Credential::Person(_));
+        if self.rules.needs_identity(path) && !is_person {
+            return Err(member::accepted_by_people());
+        }
         let role = caller.role;
         if !role.allows(self.rules.permission(path)) {
             let message = format!("a {} of role {role} may not do this", caller.noun());
@@ -266,8 +270,7 @@ fn text_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&
     if values.next().is_some() {
         return Err(Error::field(name.as_str(), "is there more than once"));
     }
-    let text = value
-        .to_str()
+    let text = str::from_utf8(value.as_bytes())
         .map_err(|_| Error::field(name.as_str(), "is not readable text"))?
         .trim();
     Ok((!text.is_empty()).then_some(text))

@@ -223,9 +223,9 @@ async fn existing(call: &Call, db: &mut Db, id_or_name: &str) -> Result<Environm
     let found = environment::find(db, account, id_or_name).await?;
     let bound_to = call.caller.bound_to.as_ref();
     match found {
-        Some(found) if bound_to.is_some_and(|bound| *bound != found.id) => Err(beyond_binding()),
-        Some(found) => Ok(found),
-        None => Err(unknown(db, account, id_or_name).await?),
+        Some(found) if bound_to.is_none_or(|bound| *bound == found.id) => Ok(found),
+        Some(_) | None if bound_to.is_some() => Err(beyond_binding()),
+        Some(_) | None => Err(unknown(db, account, id_or_name).await?),
     }
 }
 

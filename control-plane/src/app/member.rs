@@ -169,10 +169,7 @@ pub async fn remove(call: &Call, id: &MemberId) -> Result<()> {
 /// invitation is not known, was used or has expired.
 pub async fn accept(mut call: Call, token: &str) -> Result<Member> {
     let Credential::Person(person) = call.caller.credential.clone() else {
-        return Err(Error::new(
-            Code::PermissionDenied,
-            "an invitation is accepted with the token of an identity provider: kanat login --oidc",
-        ));
+        return Err(accepted_by_people());
     };
     refuse_without_role(&person)?;
     let account = call.caller.account_id.clone();
@@ -474,6 +471,14 @@ fn check_role(caller: &Caller, role: Role) -> Result<()> {
         caller.role
     );
     Err(Error::new(Code::PermissionDenied, message))
+}
+
+/// Returns the refusal of a caller without a token of an identity provider.
+pub fn accepted_by_people() -> Error {
+    Error::new(
+        Code::PermissionDenied,
+        "an invitation is accepted with the token of an identity provider: kanat login --oidc",
+    )
 }
 
 #[cfg(test)]

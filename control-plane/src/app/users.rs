@@ -4,6 +4,9 @@ use kanat_model::Error;
 use kanat_store::published_api::uses;
 use kanat_store::{Db, flow_use};
 
+/// Users that an error names. The store returns one more where there are more.
+const MAX_NAMED: usize = 10;
+
 /// Id under which the use of a variable of an environment is noted.
 pub fn variable_id(environment: &str, name: &str) -> String {
     format!("variable/{environment}/{name}")
@@ -24,8 +27,13 @@ pub async fn refuse(
         ("the answers of published APIs", apis),
     ] {
         if !users.is_empty() {
-            let users = users.join(", ");
-            let message = format!("{is_used} {kind}: {users}{consequence}");
+            let named = users[..users.len().min(MAX_NAMED)].join(", ");
+            let others = if users.len() > MAX_NAMED {
+                " and others"
+            } else {
+                ""
+            };
+            let message = format!("{is_used} {kind}: {named}{others}{consequence}");
             return Err(Error::precondition(message));
         }
     }

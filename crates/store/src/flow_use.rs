@@ -29,10 +29,10 @@ statements! {
          flow_version.version = flow.version WHERE flow_use.resource_id = $1 AND flow.deleted_at \
          IS NULL ORDER BY flow.name LIMIT 100";
 
-    /// Names of deployed flows that use the resource, at most ten.
+    /// Names of deployed flows that use the resource, at most eleven.
     fn users(resource_id: &str) -> Vec<String> =
         "SELECT flow.name AS name FROM flow_use JOIN flow ON flow.id = flow_use.flow_id WHERE \
-         flow_use.resource_id = $1 AND flow.deleted_at IS NULL ORDER BY flow.name LIMIT 10";
+         flow_use.resource_id = $1 AND flow.deleted_at IS NULL ORDER BY flow.name LIMIT 11";
 }
 
 record! {

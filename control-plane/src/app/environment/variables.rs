@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kanat_mapping::Expression;
+use kanat_mapping::{Expression, json};
 use kanat_model::{Error, Result};
 use kanat_proto::plan::v1 as plan;
 use kanat_store::Db;
@@ -21,9 +21,12 @@ const MAX_NAME_CHARS: usize = 100;
 const MAX_VALUE_BYTES: usize = 16 << 10;
 
 /// Reads variables, a JSON object of texts.
-pub fn check(json: &str) -> Result<BTreeMap<String, String>> {
-    let object: Map<String, Value> = serde_json::from_str(json)
+pub fn check(text: &str) -> Result<BTreeMap<String, String>> {
+    let object: Map<String, Value> = serde_json::from_str(text)
         .map_err(|_| Error::field("variables", "is no object of texts"))?;
+    if object.len() < json::occurrences(text).count() {
+        return Err(Error::field("variables", "has a variable twice"));
+    }
     if object.len() > MAX_VARIABLES {
         let message = format!("has more than {MAX_VARIABLES} variables");
         return Err(Error::field("variables", message));
@@ -100,6 +103,7 @@ mod tests {
             (r#"{"A.B":"x"}"#, "variables.A.B"),
             (r#"{"A B":"x"}"#, "variables.A B"),
             (r#"{"":"x"}"#, "variables."),
+            (r#"{"A":"x","\u0041":"x"}"#, "variables"),
             ("[]", "variables"),
             (r#""x""#, "variables"),
         ] {

@@ -24,11 +24,11 @@ pub async fn replace(
 }
 
 statements! {
-    /// Names of APIs whose answers name the resource, at most ten.
+    /// Names of APIs whose answers name the resource, at most eleven.
     fn users(resource_id: &str) -> Vec<String> =
         "SELECT published_api.name AS name FROM published_api_use JOIN published_api ON \
          published_api.id = published_api_use.api_id WHERE published_api_use.resource_id = $1 AND \
-         published_api.deleted_at IS NULL ORDER BY published_api.name LIMIT 10";
+         published_api.deleted_at IS NULL ORDER BY published_api.name LIMIT 11";
 
     /// Names of APIs that call the flow in a version that serves, at most ten.
     fn callers(flow: &FlowId) -> Vec<String> =
