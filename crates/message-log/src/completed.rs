@@ -32,7 +32,7 @@ pub(crate) struct CompletedRow {
 }
 
 impl CompletedRow {
-    pub fn of(completed: Arc<CompletedMessage>) -> Result<Self, Error> {
+    pub fn new(completed: Arc<CompletedMessage>) -> Result<Self, Error> {
         let trace = trace::text(&completed.trace)?;
         Ok(Self { completed, trace })
     }

@@ -31,9 +31,10 @@ pub(crate) trait ReleaseSink {
     fn release(&self, change: Change);
 }
 
-/// Result of an operation on its way to the caller. If the caller has gone away, dropping the
-/// answer releases the leases in it: no other node would claim these messages while this one lives.
-pub(crate) struct Answer<C: Into<Lease>, S: ReleaseSink> {
+/// Reply to the caller of an operation. Dropped before [`into_result`](Self::into_result), because
+/// the caller has gone away, it releases the leases in the result: no other node would claim these
+/// messages while this one lives.
+pub(crate) struct ReplyGuard<C: Into<Lease>, S: ReleaseSink> {
     result: Option<Result<Effect<C>>>,
     sink: S,
 }
@@ -74,7 +75,7 @@ impl<C: Debug> Effect<C> {
     }
 }
 
-impl<C: Into<Lease>, S: ReleaseSink> Answer<C, S> {
+impl<C: Into<Lease>, S: ReleaseSink> ReplyGuard<C, S> {
     pub fn new(result: Result<Effect<C>>, sink: S) -> Self {
         Self {
             result: Some(result),
@@ -82,14 +83,14 @@ impl<C: Into<Lease>, S: ReleaseSink> Answer<C, S> {
         }
     }
 
-    pub fn open(mut self) -> Result<Effect<C>> {
+    pub fn into_result(mut self) -> Result<Effect<C>> {
         self.result
             .take()
             .unwrap_or_else(|| Err(Error::Unavailable("the answer was lost".to_owned())))
     }
 }
 
-impl<C: Into<Lease>, S: ReleaseSink> Drop for Answer<C, S> {
+impl<C: Into<Lease>, S: ReleaseSink> Drop for ReplyGuard<C, S> {
     fn drop(&mut self) {
         let Some(Ok(effect)) = self.result.take() else {
             return;

@@ -66,7 +66,7 @@ use self::failure::{CallError, outward, silent};
 use self::group_commit::GroupCommitQueue;
 use self::in_doubt::{InDoubtOperation, InDoubtTransaction, Resolver};
 use self::notify::NotifyChannel;
-use self::operation::{Answer, Effect, Reply, Work};
+use self::operation::{Effect, ReplyGuard, ReplySender, Work};
 use self::options::{Connections, LockSpace};
 use self::pool::Pool;
 use self::queue::{Queue, QueueReceivers, closed};
@@ -121,7 +121,8 @@ impl PostgresLog {
         let readers = connecting.calls(options.readers);
         let workers = connecting.calls(options.workers);
         let shared = Arc::new(LogState::default());
-        let (queue, receivers) = Queue::new(options.queue, options.queue_bytes);
+        let (queue, receivers) =
+            Queue::new(options.max_queued_operations, options.max_queued_bytes);
         let (in_doubt, transactions) = mpsc::unbounded_channel();
         let (releases, to_release) = mpsc::unbounded_channel();
         let closing = CancellationToken::new();
@@ -221,7 +222,7 @@ impl PostgresLog {
         Ok(())
     }
 
-    async fn settled(&self, work: Work) -> Result<SettleOutcome> {
+    async fn submit_under_lease(&self, work: Work) -> Result<SettleOutcome> {
         self.queue.submit(work).await?.into_settled()
     }
 }
@@ -256,8 +257,8 @@ fn write(
 }
 
 /// Runs a claim to its end, also when its caller has gone away.
-async fn claim(workers: PgPool, context: Arc<Context>, claim: Claim, reply: Reply) {
-    let answer = |result| Answer::new(result, context.releases.clone());
+async fn claim(workers: PgPool, context: Arc<Context>, claim: Claim, reply: ReplySender) {
+    let answer = |result| ReplyGuard::new(result, context.releases.clone());
     match claim::claim(&workers, &context.connecting, &claim).await {
         Ok(claimed) => {
             // An empty claim sends no notification, or nodes that claim on notifications never
@@ -301,7 +302,7 @@ impl DeliveryStore for PostgresLog {
     async fn append_completed(&self, messages: Vec<Arc<CompletedMessage>>) -> Result<()> {
         let rows = messages
             .into_iter()
-            .map(CompletedRow::of)
+            .map(CompletedRow::new)
             .collect::<Result<_, _>>()?;
         self.queue
             .submit(Work::AppendCompleted(rows))
@@ -311,12 +312,13 @@ impl DeliveryStore for PostgresLog {
     }
 
     async fn settle(&self, settlement: &Settlement) -> Result<SettleOutcome> {
-        self.settled(Work::Settle(Box::new(Change::settling(settlement)?)))
+        self.submit_under_lease(Work::Settle(Box::new(Change::settling(settlement)?)))
             .await
     }
 
     async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<SettleOutcome> {
-        self.settled(Work::Checkpoint(Box::new(checkpoint))).await
+        self.submit_under_lease(Work::Checkpoint(Box::new(checkpoint)))
+            .await
     }
 
     async fn claim(&self, asked: Claim) -> Result<Vec<ClaimedMessage>> {
@@ -327,7 +329,11 @@ impl DeliveryStore for PostgresLog {
             asked,
             reply,
         ));
-        answer.await.map_err(|_| closed())?.open()?.into_claimed()
+        answer
+            .await
+            .map_err(|_| closed())?
+            .into_result()?
+            .into_claimed()
     }
 
     async fn waiting(&self) -> Result<Vec<Waiting>> {

@@ -67,7 +67,7 @@ use self::queue::Queue;
 use self::reserve::Reserve;
 use self::state::LogState;
 use self::sync_failures::SyncFailures;
-use self::writer::{Disk, Writer};
+use self::writer::Writer;
 use crate::change::Change;
 use crate::completed::CompletedRow;
 use crate::lease::LeaseState;
@@ -105,8 +105,8 @@ impl SqliteLog {
     async fn start(path: &Path, options: Options, failures: SyncFailures) -> Result<Self> {
         let file = path.to_owned();
         let write = options.clone();
-        let opened = tokio::task::spawn_blocking(move || connect(&file, &write, failures)).await;
-        let FileParts {
+        let opened = tokio::task::spawn_blocking(move || open_parts(&file, &write, failures)).await;
+        let LogParts {
             conn,
             checkpoints,
             checkpointer,
@@ -116,26 +116,27 @@ impl SqliteLog {
             last_seq,
         } = opened.map_err(|error| Error::Other(error.to_string()))??;
         let state = Arc::new(LogState::new(last_seq));
-        let reader = options.reading(path, READERS).await?;
-        let searcher = options.reading(path, SEARCHERS).await?;
+        let reader = options.open_read_pool(path, READERS).await?;
+        let searcher = options.open_read_pool(path, SEARCHERS).await?;
         let inbox = Arc::new(Inbox::default());
-        let disk = Disk {
-            watch: FileWatch::new(files.clone()),
-            reserve,
-        };
         let writer = Writer::new(
             checkpoints,
             Arc::clone(&inbox),
             Arc::clone(&state),
             journal,
-            disk,
+            FileWatch::new(files.clone()),
+            reserve,
             options.durability,
         );
         let tasks = TaskTracker::new();
         tasks.spawn_blocking(move || writer.run(conn));
         tasks.spawn_blocking(move || checkpointer.run());
         tasks.close();
-        let queue = Queue::new(inbox, options.queue, options.queue_bytes);
+        let queue = Queue::new(
+            inbox,
+            options.max_queued_operations,
+            options.max_queued_bytes,
+        );
         Ok(Self {
             queue,
             reader,
@@ -148,14 +149,14 @@ impl SqliteLog {
     }
 
     /// Returns the tables once they have every operation that was acknowledged before this call.
-    async fn tables(&self) -> Result<&SqlitePool> {
+    async fn flushed_reader(&self) -> Result<&SqlitePool> {
         if self.state.has_pending() {
             self.run(Work::Flush).await?;
         }
         Ok(&self.reader)
     }
 
-    async fn settled(&self, work: impl Into<Work>) -> Result<SettleOutcome> {
+    async fn submit_under_lease(&self, work: impl Into<Work>) -> Result<SettleOutcome> {
         self.queue.submit(work).await?.into_settled()
     }
 
@@ -177,7 +178,7 @@ impl SqliteLog {
 }
 
 /// Parts of an open file.
-struct FileParts {
+struct LogParts {
     conn: Connection,
     checkpoints: CheckpointHandle,
     checkpointer: Checkpointer,
@@ -187,8 +188,8 @@ struct FileParts {
     last_seq: i64,
 }
 
-fn connect(path: &Path, options: &Options, failures: SyncFailures) -> Result<FileParts> {
-    let mut conn = options.writing(path)?;
+fn open_parts(path: &Path, options: &Options, failures: SyncFailures) -> Result<LogParts> {
+    let mut conn = options.open_writer(path)?;
     schema::migrate(&mut conn)?;
     let journal = Journal::open(&conn, path, options, &failures)?;
     let last_seq = schema::last_seq(&conn)?;
@@ -199,7 +200,7 @@ fn connect(path: &Path, options: &Options, failures: SyncFailures) -> Result<Fil
         write_ahead_log_path(path),
     ]);
     let reserve = Reserve::open(path);
-    Ok(FileParts {
+    Ok(LogParts {
         conn,
         checkpoints,
         checkpointer,
@@ -229,7 +230,7 @@ impl DeliveryStore for SqliteLog {
     async fn append_completed(&self, messages: Vec<Arc<CompletedMessage>>) -> Result<()> {
         let rows = messages
             .into_iter()
-            .map(CompletedRow::of)
+            .map(CompletedRow::new)
             .collect::<Result<_, _>>()?;
         self.queue
             .submit(Work::AppendCompleted(rows))
@@ -239,25 +240,26 @@ impl DeliveryStore for SqliteLog {
     }
 
     async fn settle(&self, settlement: &Settlement) -> Result<SettleOutcome> {
-        self.settled(Work::Settle(Box::new(Change::settling(settlement)?)))
+        self.submit_under_lease(Work::Settle(Box::new(Change::settling(settlement)?)))
             .await
     }
 
     async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<SettleOutcome> {
-        self.settled(Work::StoreStep(Box::new(checkpoint))).await
+        self.submit_under_lease(Work::StoreStep(Box::new(checkpoint)))
+            .await
     }
 
     async fn claim(&self, claim: Claim) -> Result<Vec<ClaimedMessage>> {
         let _one = self.claims.lock().await;
-        claim::claim(self.tables().await?, &self.queue, claim).await
+        claim::claim(self.flushed_reader().await?, &self.queue, claim).await
     }
 
     async fn waiting(&self) -> Result<Vec<Waiting>> {
-        claim::waiting(self.tables().await?).await
+        claim::waiting(self.flushed_reader().await?).await
     }
 
     async fn backlog(&self) -> Result<Vec<Backlog>> {
-        backlog::backlog(self.tables().await?).await
+        backlog::backlog(self.flushed_reader().await?).await
     }
 
     fn claimable(&self) -> watch::Receiver<u64> {
@@ -283,7 +285,7 @@ impl DeliveryStore for SqliteLog {
     async fn renew_lease(&self, lease: &mut NodeLease) -> Result<RenewalOutcome> {
         let owner = lease.owner.clone();
         let renew = Task::new(move |tx| lease::renew(tx, &owner));
-        match self.settled(renew).await? {
+        match self.submit_under_lease(renew).await? {
             SettleOutcome::Done => Ok(RenewalOutcome::Done),
             SettleOutcome::Fenced => Ok(RenewalOutcome::Ended),
         }
@@ -301,7 +303,7 @@ impl DeliveryStore for SqliteLog {
         let end = Task::new(move |tx| end::end_flow(tx, &id, &failure));
         let ended = self.queue.submit(end).await?.into_count()?;
         Ok(match ended {
-            0 if end::is_unfinished(self.tables().await?, flow_id).await? => FlowEnd::Held,
+            0 if end::is_unfinished(self.flushed_reader().await?, flow_id).await? => FlowEnd::Held,
             0 => FlowEnd::Complete,
             _ => FlowEnd::Partial,
         })
@@ -329,19 +331,19 @@ impl MessageLog for SqliteLog {
 
     async fn retain(&self, older_than: Timestamp) -> Result<u64> {
         // On a full disk the tables may not take the pending writes. Retention makes room for them.
-        if let Err(error) = self.tables().await {
+        if let Err(error) = self.flushed_reader().await {
             tracing::warn!(%error, "retention begins without the pending writes of the journal");
         }
         retain::retain(&self.reader, &self.queue, older_than).await
     }
 
     async fn retain_flows(&self, flows: &[FlowId], older_than: Timestamp) -> Result<u64> {
-        let reader = self.tables().await?;
+        let reader = self.flushed_reader().await?;
         retain::retain_flows(reader, &self.queue, flows, older_than).await
     }
 
     async fn is_empty(&self) -> Result<bool> {
-        Ok(crate::message::read::is_empty(self.tables().await?).await?)
+        Ok(crate::message::read::is_empty(self.flushed_reader().await?).await?)
     }
 
     async fn ping(&self) -> Result<()> {

@@ -30,8 +30,8 @@ async fn grants(subject: &Subject, number: i64, requests: Vec<ShareRequest>) -> 
     }
 }
 
-async fn gain(subject: &Subject, number: i64, ask: ShareRequest) -> ShareGrant {
-    grants(subject, number, vec![ask]).await.remove(0)
+async fn grant(subject: &Subject, number: i64, request: ShareRequest) -> ShareGrant {
+    grants(subject, number, vec![request]).await.remove(0)
 }
 
 /// Calls of a key, of which so many a day are let in.
@@ -51,7 +51,7 @@ pub async fn never_lets_in_more_than_a_key_allows(harness: &dyn Harness) {
     let requests = nodes.iter().map(async |node| {
         let mut admitted = 0;
         for number in 1..=20 {
-            admitted += gain(node, number, calls(&key, 100, 3)).await.admitted;
+            admitted += grant(node, number, calls(&key, 100, 3)).await.admitted;
         }
         admitted
     });
@@ -64,17 +64,17 @@ pub async fn gives_the_bucket_of_a_key_to_one_that_is_alone_and_shares_it_among_
 ) {
     let subject = Subject::open(harness).await;
     let key = ConsumerKeyId::generate();
-    let ask = |held, wanted| ShareRequest {
+    let request = |held, wanted| ShareRequest {
         held,
         wanted,
         ..ShareRequest::new(key.clone(), Rate::per_second(10), 0)
     };
-    let alone = gain(
+    let alone = grant(
         &subject,
         1,
         ShareRequest {
             waiting_calls: 1,
-            ..ask(0, Some(1))
+            ..request(0, Some(1))
         },
     )
     .await;
@@ -83,31 +83,31 @@ pub async fn gives_the_bucket_of_a_key_to_one_that_is_alone_and_shares_it_among_
     assert_eq!(alone.tokens, 9 * TOKEN);
     let other = subject.beside().await;
     assert_eq!(
-        gain(
+        grant(
             &other,
             1,
             ShareRequest {
                 waiting_calls: 1,
-                ..ask(0, Some(5))
+                ..request(0, Some(5))
             }
         )
         .await
         .admitted,
         0
     );
-    assert_eq!(gain(&subject, 2, ask(10, Some(5))).await.target, 5);
+    assert_eq!(grant(&subject, 2, request(10, Some(5))).await.target, 5);
     let back = ShareRequest {
         tokens_back: 4 * TOKEN,
-        ..ask(5, Some(5))
+        ..request(5, Some(5))
     };
-    assert_eq!(gain(&subject, 3, back).await.share, 5);
+    assert_eq!(grant(&subject, 3, back).await.share, 5);
     assert_eq!(
-        gain(
+        grant(
             &other,
             2,
             ShareRequest {
                 waiting_calls: 1,
-                ..ask(0, Some(5))
+                ..request(0, Some(5))
             }
         )
         .await
@@ -121,16 +121,16 @@ pub async fn takes_an_exchange_that_is_sent_again_once(harness: &dyn Harness) {
     let subject = Subject::open(harness).await;
     let key = ConsumerKeyId::generate();
     let used_at = Timestamp::from_millis(1_769_860_800_000);
-    let ask = ShareRequest {
+    let request = ShareRequest {
         used: 3,
         last_used_at: Some(used_at),
         ..calls(&key, 10, 4)
     };
-    assert_eq!(gain(&subject, 7, ask.clone()).await.day_left, 6);
+    assert_eq!(grant(&subject, 7, request.clone()).await.day_left, 6);
     for number in [7, 6] {
         let again = subject
             .log
-            .exchange(&exchange(&subject, number, vec![ask.clone()]))
+            .exchange(&exchange(&subject, number, vec![request.clone()]))
             .await;
         assert_eq!(again.expect("the log answers"), ExchangeOutcome::Repeated);
     }
@@ -142,7 +142,7 @@ pub async fn takes_an_exchange_that_is_sent_again_once(harness: &dyn Harness) {
     assert_eq!(usage.len(), 1);
     assert_eq!(usage[0].request_count, 3);
     assert_eq!(usage[0].last_used_at, used_at);
-    assert_eq!(gain(&subject, 8, calls(&key, 10, 0)).await.day_left, 6);
+    assert_eq!(grant(&subject, 8, calls(&key, 10, 0)).await.day_left, 6);
     subject.close().await;
 }
 
@@ -184,11 +184,11 @@ pub async fn adds_up_how_often_keys_were_used(harness: &dyn Harness) {
 pub async fn counts_on_after_a_reopening(harness: &dyn Harness) {
     let subject = Subject::open(harness).await;
     let key = ConsumerKeyId::generate();
-    assert_eq!(gain(&subject, 1, calls(&key, 10, 4)).await.admitted, 4);
+    assert_eq!(grant(&subject, 1, calls(&key, 10, 4)).await.admitted, 4);
     // It dies without a word.
     subject.close().await;
     let subject = Subject::open_as(harness, subject.node.clone()).await;
-    assert_eq!(gain(&subject, 1, calls(&key, 10, 9)).await.admitted, 6);
+    assert_eq!(grant(&subject, 1, calls(&key, 10, 9)).await.admitted, 6);
     subject.close().await;
 }
 
@@ -238,8 +238,12 @@ pub async fn forgets_connectors_that_nobody_calls(harness: &dyn Harness) {
         .map(|(key, at)| call(key, at))
         .to_vec()
     };
-    let admitted =
-        |grants: Vec<ShareGrant>| grants.iter().map(|gain| gain.admitted).collect::<Vec<_>>();
+    let admitted = |grants: Vec<ShareGrant>| {
+        grants
+            .iter()
+            .map(|grant| grant.admitted)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(admitted(grants(&subject, 1, calls()).await), [1, 1, 1]);
     assert_eq!(admitted(grants(&subject, 2, calls()).await), [0, 0, 0]);
     subject

@@ -7,7 +7,7 @@ use kanat_model::Timestamp;
 use sqlx::{PgConnection, PgPool, Row};
 
 use super::columns::each;
-use super::failure::{Kind, outward};
+use super::failure::{FailureKind, outward};
 use super::options::{Connections, LockSpace};
 use super::text::text;
 use super::transaction::{Transaction, TransactionRef};
@@ -169,10 +169,12 @@ pub(super) async fn claim(
     }
     match patience.answered(tx.commit()).await {
         Ok(()) => Ok(claimed),
-        Err(error) if Kind::of(&error) == Kind::Broken => Err(ClaimError::InDoubt {
-            transaction,
-            claimed,
-        }),
+        Err(error) if FailureKind::from_error(&error) == FailureKind::Broken => {
+            Err(ClaimError::InDoubt {
+                transaction,
+                claimed,
+            })
+        }
         Err(error) => Err(aborted(error)),
     }
 }

@@ -9,7 +9,7 @@ use crate::Error;
 
 /// Class of an error, by the handling of the failed transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FailureKind {
     /// No room on the database's disk.
     NoRoom,
     /// Others were in the way; the same again may work.
@@ -22,12 +22,12 @@ pub(super) enum Kind {
     Operation,
 }
 
-impl Kind {
-    pub fn of(error: &sqlx::Error) -> Self {
+impl FailureKind {
+    pub fn from_error(error: &sqlx::Error) -> Self {
         match error {
             sqlx::Error::Database(cause) => cause
                 .code()
-                .map_or(Self::Operation, |code| Self::of_state(&code)),
+                .map_or(Self::Operation, |code| Self::from_state(&code)),
             sqlx::Error::Encode(_)
             | sqlx::Error::Decode(_)
             | sqlx::Error::ColumnDecode { .. }
@@ -37,7 +37,7 @@ impl Kind {
     }
 
     /// By the SQLSTATE.
-    fn of_state(code: &str) -> Self {
+    fn from_state(code: &str) -> Self {
         match code {
             // Disk full.
             "53100" => Self::NoRoom,
@@ -80,11 +80,13 @@ impl From<Error> for CallError {
 /// Returns the error for a caller of the log.
 pub(super) fn outward(error: sqlx::Error) -> Error {
     let error = with_advice(error);
-    match Kind::of(&error) {
+    match FailureKind::from_error(&error) {
         // Everybody may read why the service is not ready; where the file is, the log says.
-        Kind::NoRoom => Error::Disk("the disk of PostgreSQL is full".to_owned()),
-        Kind::Contended | Kind::Away | Kind::Broken => Error::Unavailable(error.to_string()),
-        Kind::Operation => Error::Other(error.to_string()),
+        FailureKind::NoRoom => Error::Disk("the disk of PostgreSQL is full".to_owned()),
+        FailureKind::Contended | FailureKind::Away | FailureKind::Broken => {
+            Error::Unavailable(error.to_string())
+        }
+        FailureKind::Operation => Error::Other(error.to_string()),
     }
 }
 
@@ -95,17 +97,17 @@ mod tests {
     #[test]
     fn separates_transient_errors_from_lasting_ones() {
         let cases = [
-            ("53100", Kind::NoRoom),
-            ("53300", Kind::Away),
-            ("40P01", Kind::Contended),
-            ("57P01", Kind::Broken),
-            ("57014", Kind::Away),
-            ("08006", Kind::Broken),
-            ("23505", Kind::Operation),
-            ("22021", Kind::Operation),
+            ("53100", FailureKind::NoRoom),
+            ("53300", FailureKind::Away),
+            ("40P01", FailureKind::Contended),
+            ("57P01", FailureKind::Broken),
+            ("57014", FailureKind::Away),
+            ("08006", FailureKind::Broken),
+            ("23505", FailureKind::Operation),
+            ("22021", FailureKind::Operation),
         ];
         for (code, kind) in cases {
-            assert_eq!(Kind::of_state(code), kind, "{code}");
+            assert_eq!(FailureKind::from_state(code), kind, "{code}");
         }
         assert!(matches!(
             outward(sqlx::Error::PoolTimedOut),

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::operation::{Answer, Effect, Reply};
+use super::operation::{Effect, ReplyGuard, ReplySender};
 use super::pool::Pool;
 use super::shared::{LogState, Notification};
 use super::transaction::TransactionRef;
@@ -36,7 +36,7 @@ pub(super) struct InDoubtTransaction {
 
 /// An operation of an in-doubt transaction, with its effect if the transaction was committed.
 pub(super) struct InDoubtOperation {
-    pub reply: Option<Reply>,
+    pub reply: Option<ReplySender>,
     pub effect: Effect,
 }
 
@@ -122,7 +122,7 @@ impl Resolver {
                 CommitStatus::Aborted | CommitStatus::Unknown => Err(unknown()),
             };
             // Without a caller the answer releases the leases in it.
-            let answer = Answer::new(result, self.releases.clone());
+            let answer = ReplyGuard::new(result, self.releases.clone());
             if let Some(reply) = reply {
                 let _ = reply.send(answer);
             }
@@ -137,7 +137,7 @@ impl Resolver {
         }
         let operations = in_doubt.operations.iter_mut();
         for reply in operations.filter_map(|operation| operation.reply.take()) {
-            let _ = reply.send(Answer::new(Err(unknown()), self.releases.clone()));
+            let _ = reply.send(ReplyGuard::new(Err(unknown()), self.releases.clone()));
         }
     }
 }

@@ -7,12 +7,12 @@ use crate::completed::CompletedRow;
 use crate::effect::ReleaseSink;
 use crate::{AppendOutcome, ClaimedMessage, NewMessage, StepCheckpoint};
 
-pub(super) type Reply = oneshot::Sender<Answer>;
+pub(super) type ReplySender = oneshot::Sender<ReplyGuard>;
 
 /// An operation, which becomes part of a transaction.
 pub(super) struct Operation {
     pub work: Work,
-    pub reply: Reply,
+    pub reply: ReplySender,
 }
 
 pub(super) enum Work {
@@ -24,7 +24,8 @@ pub(super) enum Work {
 
 pub(super) type Effect = crate::effect::Effect<ClaimedMessage>;
 
-pub(super) type Answer = crate::effect::Answer<ClaimedMessage, mpsc::UnboundedSender<Change>>;
+pub(super) type ReplyGuard =
+    crate::effect::ReplyGuard<ClaimedMessage, mpsc::UnboundedSender<Change>>;
 
 impl ReleaseSink for mpsc::UnboundedSender<Change> {
     fn release(&self, change: Change) {

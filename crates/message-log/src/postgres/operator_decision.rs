@@ -39,7 +39,7 @@ const DISCARD: &str = "
 UPDATE messages SET status = 'discarded', token = $2, owner = '', due_at = NULL, completed_at = $3
     WHERE seq = $1";
 
-const RECORD: &str = "
+const INSERT_EVENT: &str = "
 INSERT INTO transitions (message, seq, at, status, attempts, due_at, error_kind, error_message,
     error_field, error_expression, trace)
 SELECT seq, token, $2, status, attempts, due_at, error_kind, error_message, error_field,
@@ -123,7 +123,7 @@ async fn write(
         found.attempts,
     )])
     .map_err(|error| sqlx::Error::Encode(Box::new(error)))?;
-    sqlx::query(RECORD)
+    sqlx::query(INSERT_EVENT)
         .bind(found.seq)
         .bind(now)
         .bind(trace)

@@ -52,9 +52,9 @@ pub struct Options {
     pub schema: String,
     pub durability: Durability,
     /// Operations that may wait for a writer; appends beyond it are refused as full.
-    pub queue: usize,
+    pub max_queued_operations: usize,
     /// Bytes of message bodies that may wait for a writer; appends beyond it are refused as full.
-    pub queue_bytes: usize,
+    pub max_queued_bytes: usize,
     /// Connections that write groups at the same time; what has an ordering key or is checked for
     /// repeats has one more to itself.
     pub writers: u32,
@@ -71,8 +71,8 @@ impl Default for Options {
         Self {
             schema: "kanat_log".to_owned(),
             durability: Durability::Full,
-            queue: 8_192,
-            queue_bytes: 64 * 1024 * 1024,
+            max_queued_operations: 8_192,
+            max_queued_bytes: 64 * 1024 * 1024,
             writers: 2,
             readers: 4,
             workers: 4,
@@ -121,7 +121,7 @@ impl Connections {
         let addresses =
             Addresses::parse(address).map_err(|error| Error::Other(error.to_string()))?;
         let servers = Servers::new(&addresses, |server| adapt(server, options));
-        let space = LockSpace::of(&options.schema);
+        let space = LockSpace::new(&options.schema);
         Ok(Self {
             schema: options.schema.clone(),
             space,
@@ -177,7 +177,7 @@ fn adapt(server: PgConnectOptions, options: &Options) -> PgConnectOptions {
 }
 
 impl LockSpace {
-    fn of(schema: &str) -> Self {
+    fn new(schema: &str) -> Self {
         let hash = Sha256::digest(format!("kanat message log {schema}"));
         let keys = i32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]);
         let groups = i64::from(u16::from_be_bytes([hash[4], hash[5]]) % 1_023) + 1;

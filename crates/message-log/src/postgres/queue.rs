@@ -90,7 +90,7 @@ impl Queue {
         let (reply, answer) = oneshot::channel();
         self.bytes.fetch_add(size, Ordering::Relaxed);
         permit.send(Operation { work, reply });
-        answer.await.map_err(|_| closed())?.open()
+        answer.await.map_err(|_| closed())?.into_result()
     }
 }
 

@@ -85,7 +85,7 @@ pub(super) async fn exchange(
     workers: &PgPool,
     exchange: &Exchange,
 ) -> sqlx::Result<ExchangeOutcome> {
-    let keys = each(&exchange.requests, |ask| text(ask.key.as_str()));
+    let keys = each(&exchange.requests, |request| text(request.key.as_str()));
     let mut tx = workers.begin().await?;
     let mut ledgers = lock(&mut tx, &keys).await?;
     // Once, unless one is dropped again in between.
@@ -122,11 +122,11 @@ pub(super) async fn exchange(
     let (grants, texts): (Vec<ShareGrant>, Vec<String>) = requests
         .iter()
         .zip(&keys)
-        .map(|(ask, key)| {
+        .map(|(request, key)| {
             let kept = ledgers.remove(key.as_ref()).unwrap_or_default();
-            let mut ledger = Ledger::read(&kept, ask.rate, now);
-            let gain = ledger.exchange(ask, requester);
-            (gain, ledger.write())
+            let mut ledger = Ledger::read(&kept, request.rate, now);
+            let grant = ledger.exchange(request, requester);
+            (grant, ledger.write())
         })
         .unzip();
     save(&mut tx, requests, &keys, &texts).await?;
@@ -151,9 +151,9 @@ async fn save(
     ledgers: &[String],
 ) -> sqlx::Result<()> {
     let query = sqlx::query(SAVE).bind(keys).bind(ledgers);
-    let query = bind_each!(query, requests, |ask| [
-        i64::try_from(ask.used).unwrap_or(i64::MAX),
-        ask.last_used_at.map_or(0, Timestamp::as_millis),
+    let query = bind_each!(query, requests, |request| [
+        i64::try_from(request.used).unwrap_or(i64::MAX),
+        request.last_used_at.map_or(0, Timestamp::as_millis),
     ]);
     query.execute(conn).await?;
     Ok(())

@@ -11,7 +11,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection, PgPool, Row};
 
 use super::day::{self, Day, TABLES};
-use super::failure::Kind;
+use super::failure::FailureKind;
 use super::options::LockSpace;
 use super::text::text;
 use super::{lease, plan, quota, sequence};
@@ -214,7 +214,7 @@ async fn drop_day(
         match cut(conn, space, day, seen, &kept).await {
             Ok(true) => return Ok(dropped),
             Ok(false) => {}
-            Err(error) if Kind::of(&error) == Kind::Contended => {}
+            Err(error) if FailureKind::from_error(&error) == FailureKind::Contended => {}
             Err(error) => return Err(error),
         }
         tokio::time::sleep(RETRY_INTERVAL).await;

@@ -6,7 +6,7 @@ use kanat_model::Timestamp;
 use sqlx::PgConnection;
 
 use super::commit_marker::CommitMarker;
-use super::failure::Kind;
+use super::failure::FailureKind;
 use super::operation::{Effect, Operation, Work};
 use super::options::LockSpace;
 use super::sequence::{self, SequenceRange};
@@ -92,7 +92,7 @@ pub(super) async fn run(
     kanat_failpoint::hit_for_each("settle.after_commit", || settles(operations));
     match committed {
         Ok(_) => Ok(effects),
-        Err(error) if Kind::of(&error) == Kind::Broken => {
+        Err(error) if FailureKind::from_error(&error) == FailureKind::Broken => {
             tracing::warn!(
                 error = %error,
                 "the message log lost its connection at a commit, asking what became of it",

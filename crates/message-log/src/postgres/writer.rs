@@ -14,10 +14,10 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::failure::{Kind, is_silence, outward};
+use super::failure::{FailureKind, is_silence, outward};
 use super::group_commit::{self, GroupCommitQueue};
 use super::in_doubt::{InDoubtOperation, InDoubtTransaction};
-use super::operation::{Answer, Effect, Operation};
+use super::operation::{Effect, Operation, ReplyGuard};
 use super::options::Connections;
 use super::shared::{LogState, Notification};
 use super::transaction::{self, TransactionError, TransactionRef};
@@ -93,7 +93,9 @@ impl Writer {
                     self.resolve_later(batch, transaction, effects);
                 }
                 Err(TransactionError::Aborted(error)) => {
-                    if Kind::of(&error) == Kind::Broken || !transaction::roll_back(session).await {
+                    if FailureKind::from_error(&error) == FailureKind::Broken
+                        || !transaction::roll_back(session).await
+                    {
                         self.connection.lost();
                     }
                     // Until now it held back the events of others.
@@ -129,14 +131,14 @@ impl Writer {
         error: sqlx::Error,
         pending: &mut Vec<(Vec<Operation>, u32)>,
     ) {
-        match Kind::of(&error) {
-            Kind::Contended if attempt < MAX_ATTEMPTS => pending.push((batch, attempt + 1)),
+        match FailureKind::from_error(&error) {
+            FailureKind::Contended if attempt < MAX_ATTEMPTS => pending.push((batch, attempt + 1)),
             // The server, or something on the way to it, may have ended the session while it was
             // idle.
-            Kind::Broken if attempt == 1 && !is_silence(&error) => {
+            FailureKind::Broken if attempt == 1 && !is_silence(&error) => {
                 pending.push((batch, attempt + 1))
             }
-            Kind::NoRoom => {
+            FailureKind::NoRoom => {
                 tracing::error!(
                     error = %error,
                     operations = batch.len(),
@@ -156,7 +158,7 @@ impl Writer {
                     self.refuse(rest, &full);
                 }
             }
-            Kind::Contended | Kind::Away | Kind::Broken => {
+            FailureKind::Contended | FailureKind::Away | FailureKind::Broken => {
                 tracing::error!(
                     error = %error,
                     operations = batch.len(),
@@ -164,10 +166,10 @@ impl Writer {
                 );
                 self.refuse(batch, &Error::Unavailable(error.to_string()));
             }
-            Kind::Operation if batch.len() > 1 => {
+            FailureKind::Operation if batch.len() > 1 => {
                 pending.extend(halves(batch).map(|half| (half, 1)))
             }
-            Kind::Operation => {
+            FailureKind::Operation => {
                 tracing::error!(error = %error, "the message log refused an operation");
                 self.refuse(batch, &Error::Other(error.to_string()));
             }
@@ -205,7 +207,7 @@ impl Writer {
         // A caller that has gone drops the answer, which gives back the leases in it.
         let _ = operation
             .reply
-            .send(Answer::new(result, self.context.releases.clone()));
+            .send(ReplyGuard::new(result, self.context.releases.clone()));
     }
 }
 

@@ -27,7 +27,7 @@ INSERT INTO transitions (seq, message, at, status, attempts, due_at, error_kind,
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 /// Inserts the event of a change that keeps a part of the state.
-pub(super) const RECORD: &str = "
+pub(super) const INSERT_EVENT_FROM_ROW: &str = "
 INSERT INTO transitions (seq, message, at, status, attempts, due_at, error_kind, error_message,
     error_field, error_expression, output, trace)
 SELECT ?1, seq, ?3, status, attempts, due_at, error_kind, error_message, error_field,
@@ -56,11 +56,11 @@ pub(super) fn apply(
     change: &Change,
 ) -> rusqlite::Result<Option<Lease>> {
     let event = tx.take_seq();
-    apply_as(tx, change, event)
+    apply_with_seq(tx, change, event)
 }
 
 /// Makes a change like [`apply`], with an event whose sequence number was taken before.
-pub(super) fn apply_as(
+pub(super) fn apply_with_seq(
     tx: &Transaction<'_, '_>,
     change: &Change,
     event: i64,
@@ -68,21 +68,21 @@ pub(super) fn apply_as(
     if !update(tx, change, event)? {
         return Ok(None);
     }
-    record(tx, change, event)?;
+    insert_event(tx, change, event)?;
     if change.ends_order() {
         advance(tx, change.seq)?;
     }
     Ok(Some(change.lease(event)))
 }
 
-fn record(tx: &Transaction<'_, '_>, change: &Change, event: i64) -> rusqlite::Result<()> {
+fn insert_event(tx: &Transaction<'_, '_>, change: &Change, event: i64) -> rusqlite::Result<()> {
     let seq = change.seq;
     let state = change.state();
     let (Some(status), Some(attempts), ErrorChange::Clear | ErrorChange::Set(_)) =
         (state.status, state.attempts, &change.error)
     else {
         let values = params![event, seq, state.at, state.output, state.trace];
-        tx.execute(RECORD, values)?;
+        tx.execute(INSERT_EVENT_FROM_ROW, values)?;
         return Ok(());
     };
     let values = params![

@@ -53,7 +53,7 @@ pub(super) struct Checkpointer {
 #[derive(Default)]
 struct SharedState {
     /// True if the checkpointer has moved the log since the writer last did.
-    is_moved: AtomicBool,
+    is_checkpointed: AtomicBool,
     /// Held during a checkpoint: SQLite refuses a second one at once, whatever the timeout for
     /// locks is.
     checkpoint_lock: Mutex<()>,
@@ -71,7 +71,7 @@ pub(super) fn start(
         WROTE.set(true);
         Ok(())
     }));
-    let conn = options.writing(path)?;
+    let conn = options.open_writer(path)?;
     let page_bytes: i32 = conn.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let (sender, receiver) = sync_channel(1);
     let shared = Arc::new(SharedState::default());
@@ -106,7 +106,7 @@ impl CheckpointHandle {
             return Ok(());
         }
         let _lock = self.shared.checkpoint_lock.lock();
-        maintenance::move_whole(writer).inspect_err(|error| self.failures.note(error))?;
+        maintenance::checkpoint_fully(writer).inspect_err(|error| self.failures.note(error))?;
         self.recovered_failures.set(failures);
         tracing::warn!(
             "the message log goes on after a failed sync: its write-ahead log has been moved whole"
@@ -137,14 +137,14 @@ impl CheckpointHandle {
     /// Moves the write-ahead log, or has it moved, if the last commit of this thread made it long.
     pub fn after_commit(&self, writer: &Connection) {
         let length = LENGTH_PAGES.get();
-        let is_moved = &self.shared.is_moved;
+        let is_checkpointed = &self.shared.is_checkpointed;
         if length < self.threshold_pages {
             // The log has restarted, so that an earlier move does not count.
-            is_moved.store(false, Ordering::Release);
+            is_checkpointed.store(false, Ordering::Release);
             return;
         }
         let max_pages = self.threshold_pages.saturating_mul(MAX_LENGTH_FACTOR);
-        if is_moved.swap(false, Ordering::AcqRel) || length >= max_pages {
+        if is_checkpointed.swap(false, Ordering::AcqRel) || length >= max_pages {
             checkpoint(writer, &self.failures);
         } else {
             // A full channel has a request already.
@@ -160,7 +160,7 @@ impl Checkpointer {
             let lock = self.shared.checkpoint_lock.lock();
             checkpoint(&self.conn, &self.failures);
             drop(lock);
-            self.shared.is_moved.store(true, Ordering::Release);
+            self.shared.is_checkpointed.store(true, Ordering::Release);
             // This checkpoint answers a request that came meanwhile.
             let _ = self.requests.try_recv();
         }
@@ -191,7 +191,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.db");
         let failures = SyncFailures::default();
-        let writer = Options::default().writing(&path).unwrap();
+        let writer = Options::default().open_writer(&path).unwrap();
         writer.busy_timeout(Duration::ZERO).unwrap();
         let (handle, _checkpointer) =
             start(&writer, &path, &Options::default(), failures.clone()).unwrap();
@@ -232,7 +232,7 @@ mod tests {
                 former.pragma_update(None, "page_size", bytes).unwrap();
                 former.execute_batch("CREATE TABLE a (b)").unwrap();
             }
-            let writer = Options::default().writing(&path).unwrap();
+            let writer = Options::default().open_writer(&path).unwrap();
             writer.execute_batch("CREATE TABLE c (d)").unwrap();
             let (handle, _checkpointer) =
                 start(&writer, &path, &Options::default(), SyncFailures::default()).unwrap();

@@ -157,11 +157,11 @@ pub(super) async fn claim(
 /// Returns the messages that can be claimed, with their present leases, those of dead owners first.
 async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<ClaimedMessage>> {
     let now = Timestamp::steady().as_millis();
-    let mut snapshot = reader.begin().await?;
+    let mut tx = reader.begin().await?;
     let mut owners = Vec::new();
     for row in sqlx::query(DEAD_OWNERS)
         .bind(now)
-        .fetch_all(&mut *snapshot)
+        .fetch_all(&mut *tx)
         .await?
     {
         let owner: String = row.try_get(0)?;
@@ -176,11 +176,7 @@ async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<ClaimedMes
         let query = sqlx::query(AWAITED)
             .bind(serde_json::json!(seqs).to_string())
             .bind(claim.owner.as_str());
-        for row in &query
-            .bind(i64::from(*messages))
-            .fetch_all(&mut *snapshot)
-            .await?
-        {
+        for row in &query.bind(i64::from(*messages)).fetch_all(&mut *tx).await? {
             found.push(claimed(row)?);
         }
     }
@@ -203,9 +199,9 @@ async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<ClaimedMes
                 let query = query
                     .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
                     .bind(i64::try_from(single).unwrap_or(i64::MAX));
-                for row in &query.fetch_all(&mut *snapshot).await? {
+                for row in &query.fetch_all(&mut *tx).await? {
                     let mut claimed = claimed(row)?;
-                    claimed.steps = steps(&mut snapshot, claimed.lease.seq).await?;
+                    claimed.steps = steps(&mut tx, claimed.lease.seq).await?;
                     left -= 1;
                     single = 0;
                     bytes = bytes.saturating_sub(claimed.stored_bytes);
@@ -215,7 +211,7 @@ async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<ClaimedMes
             }
         }
     }
-    snapshot.commit().await?;
+    tx.commit().await?;
     Ok(found)
 }
 
@@ -225,7 +221,7 @@ fn claimed(row: &SqliteRow) -> sqlx::Result<ClaimedMessage> {
     Ok(claimed)
 }
 
-async fn steps(snapshot: &mut SqliteConnection, message: i64) -> Result<Vec<Step>> {
-    let rows = sqlx::query(STEPS).bind(message).fetch_all(snapshot).await?;
+async fn steps(tx: &mut SqliteConnection, message: i64) -> Result<Vec<Step>> {
+    let rows = sqlx::query(STEPS).bind(message).fetch_all(tx).await?;
     Ok(row::all(&rows, row::step)?)
 }

@@ -12,7 +12,7 @@ use crate::NewMessage;
 use crate::change::State;
 use crate::completed::CompletedRow;
 
-const INSERT_MESSAGE: &str = "
+const INSERT_COMPLETED: &str = "
 INSERT INTO messages (seq, id, account_id, environment_id, flow_id, flow_name, flow_version,
     trigger_kind, status, accepted_as, owner, token, due_at, attempts, max_attempts,
     granted_attempts, error_kind, error_message, error_field, error_expression, received_at,
@@ -87,7 +87,7 @@ impl FirstAttempt<'_> {
             message.traceparent,
             message.size_column(),
         ];
-        tx.execute(INSERT_MESSAGE, values)?;
+        tx.execute(INSERT_COMPLETED, values)?;
         insert_body(tx, seq, message)?;
         let values = params![
             event,

@@ -2,16 +2,13 @@
 
 use sqlx::{Row, Sqlite, SqlitePool};
 
+use super::schema::MAX_SEQ_IN_TABLES;
 use crate::event::page;
 use crate::row::fixed_columns;
 use crate::{Error, EventPage, EventQuery};
 
 /// Number of sequence numbers that one read covers, so that it does not keep a snapshot for long.
 const STRETCH: i64 = 20_000;
-
-pub(super) const LAST: &str = "
-SELECT max((SELECT coalesce(max(seq), 0) FROM messages), (SELECT coalesce(max(seq), 0)
-    FROM transitions))";
 
 /// Sequence numbers and sizes of arrivals. SQLite finds the size of a large value without reading
 /// it.
@@ -55,9 +52,9 @@ pub(super) const TRANSITIONS: &str = concat!(
 );
 
 pub(super) async fn events(reader: &SqlitePool, asked: &EventQuery) -> Result<EventPage, Error> {
-    let mut snapshot = reader.begin().await?;
-    let last: i64 = sqlx::query(LAST)
-        .fetch_one(&mut *snapshot)
+    let mut tx = reader.begin().await?;
+    let last: i64 = sqlx::query(MAX_SEQ_IN_TABLES)
+        .fetch_one(&mut *tx)
         .await?
         .try_get(0)?;
     let until = last.min(asked.after.saturating_add(STRETCH));
@@ -68,7 +65,7 @@ pub(super) async fn events(reader: &SqlitePool, asked: &EventQuery) -> Result<Ev
             more: false,
         });
     }
-    let page = page::page::<Sqlite>(&mut snapshot, asked, until, last).await?;
-    snapshot.commit().await?;
+    let page = page::page::<Sqlite>(&mut tx, asked, until, last).await?;
+    tx.commit().await?;
     Ok(page)
 }

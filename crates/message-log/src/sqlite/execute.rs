@@ -35,7 +35,7 @@ pub(super) fn execute(
         let effects = apply(tx, operations)?;
         failpoints::before_commit(operations);
         if let Some(pending) = pending {
-            pending.before_commit();
+            pending.hit_failpoint_before_commit();
         }
         Ok(Execution {
             effects,
@@ -44,7 +44,7 @@ pub(super) fn execute(
     })?;
     failpoints::after_commit(operations);
     if let Some(pending) = pending {
-        pending.after_commit();
+        pending.hit_failpoint_after_commit();
     }
     Ok(execution)
 }
@@ -52,19 +52,19 @@ pub(super) fn execute(
 fn apply(tx: &mut Transaction<'_, '_>, operations: &[Operation]) -> rusqlite::Result<Vec<Effect>> {
     let mut effects: Vec<Effect> = operations.iter().map(|_| Effect::Done).collect();
     let mut appends: Vec<(usize, &NewMessage)> = Vec::new();
-    let mut singles = Vec::new();
+    let mut others = Vec::new();
     for (operation, effect) in operations.iter().zip(&mut effects) {
         if let Work::StoreStep(checkpoint) = &operation.work {
             *effect = Effect::Settled(step::checkpoint(tx, checkpoint)?);
         }
     }
-    for (at, operation) in operations.iter().enumerate() {
+    for (index, operation) in operations.iter().enumerate() {
         match &operation.work {
-            Work::Append(message) => appends.push((at, message.as_ref())),
+            Work::Append(message) => appends.push((index, message.as_ref())),
             Work::StoreStep(_) => {}
             Work::Settle(change) => {
                 let settled = change::apply(tx, change)?.is_some();
-                effects[at] = Effect::Settled(if settled {
+                effects[index] = Effect::Settled(if settled {
                     SettleOutcome::Done
                 } else {
                     SettleOutcome::Fenced
@@ -75,16 +75,16 @@ fn apply(tx: &mut Transaction<'_, '_>, operations: &[Operation]) -> rusqlite::Re
                     .iter()
                     .map(|change| change::apply(tx, change))
                     .collect();
-                effects[at] = Effect::Claimed(leases?.into_iter().flatten().collect());
+                effects[index] = Effect::Claimed(leases?.into_iter().flatten().collect());
             }
-            single => singles.push((at, single)),
+            other => others.push((index, other)),
         }
     }
-    for (at, work) in singles {
-        effects[at] = single(tx, work)?;
+    for (index, work) in others {
+        effects[index] = run_other(tx, work)?;
     }
-    for (at, message) in appends {
-        effects[at] = Effect::Appended(append::append(tx, message)?);
+    for (index, message) in appends {
+        effects[index] = Effect::Appended(append::append(tx, message)?);
     }
     Ok(effects)
 }
@@ -92,7 +92,7 @@ fn apply(tx: &mut Transaction<'_, '_>, operations: &[Operation]) -> rusqlite::Re
 /// Writes some pages, for which the write-ahead log needs room.
 const PROBE: &str = "INSERT OR REPLACE INTO probe (only_row, body) VALUES (1, randomblob(32768))";
 
-fn single(tx: &mut Transaction<'_, '_>, work: &Work) -> rusqlite::Result<Effect> {
+fn run_other(tx: &mut Transaction<'_, '_>, work: &Work) -> rusqlite::Result<Effect> {
     match work {
         Work::AppendCompleted(rows) => completed::append(tx, rows),
         Work::Task(task) => task.run(tx),

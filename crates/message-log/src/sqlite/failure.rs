@@ -8,7 +8,7 @@ use crate::Error;
 
 /// Kind of a failure, which decides how a failed transaction is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FailureKind {
     /// The disk is full or failed: SQLITE_FULL and every I/O error. Room can be made only
     /// after the former.
     DiskFault,
@@ -18,15 +18,15 @@ pub(super) enum Kind {
     Operation,
 }
 
-impl Kind {
-    pub fn of(error: &rusqlite::Error) -> Self {
+impl FailureKind {
+    pub fn from_error(error: &rusqlite::Error) -> Self {
         // An error without a code of SQLite concerns a value of the operation.
-        error
-            .sqlite_error()
-            .map_or(Self::Operation, |error| Self::of_code(error.extended_code))
+        error.sqlite_error().map_or(Self::Operation, |error| {
+            Self::from_code(error.extended_code)
+        })
     }
 
-    fn of_code(extended: i32) -> Self {
+    fn from_code(extended: i32) -> Self {
         match extended & 0xff {
             // SQLITE_FULL, SQLITE_IOERR
             13 | 10 => Self::DiskFault,
@@ -35,23 +35,6 @@ impl Kind {
             1 | 18..=21 | 25 => Self::Operation,
             // Locked, read-only or damaged: no operation is at fault.
             _ => Self::Unavailable,
-        }
-    }
-
-    /// Returns the error for the caller of an operation that was not written. It names `folder`
-    /// when the disk of that folder is at fault.
-    pub fn refusal(error: &rusqlite::Error, folder: &Path) -> Error {
-        let folder = folder.display();
-        match error.sqlite_error().map(|error| error.code) {
-            Some(ErrorCode::DiskFull) => Error::Disk(format!("the disk of {folder} is full")),
-            Some(ErrorCode::SystemIoFailure) => {
-                Error::Disk(format!("the disk of {folder} failed: {error}"))
-            }
-            Some(ErrorCode::ReadOnly) => Error::Disk(format!("{folder} can only be read: {error}")),
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                Error::Disk(damaged(&error.to_string()))
-            }
-            _ => Error::Unavailable(error.to_string()),
         }
     }
 
@@ -65,6 +48,23 @@ impl Kind {
             Self::DiskFault | Self::Unavailable => Error::Unavailable(message),
             Self::Operation => Error::Other(message),
         }
+    }
+}
+
+/// Returns the error for the caller of an operation that was not written. It names `folder`
+/// when the disk of that folder is at fault.
+pub(super) fn write_error(error: &rusqlite::Error, folder: &Path) -> Error {
+    let folder = folder.display();
+    match error.sqlite_error().map(|error| error.code) {
+        Some(ErrorCode::DiskFull) => Error::Disk(format!("the disk of {folder} is full")),
+        Some(ErrorCode::SystemIoFailure) => {
+            Error::Disk(format!("the disk of {folder} failed: {error}"))
+        }
+        Some(ErrorCode::ReadOnly) => Error::Disk(format!("{folder} can only be read: {error}")),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            Error::Disk(damaged(&error.to_string()))
+        }
+        _ => Error::Unavailable(error.to_string()),
     }
 }
 
@@ -83,7 +83,7 @@ fn damaged(error: &str) -> String {
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         let code = error.sqlite_error().map(|error| error.extended_code);
-        Kind::of(&error).into_error(code, error.to_string())
+        FailureKind::from_error(&error).into_error(code, error.to_string())
     }
 }
 
@@ -94,14 +94,14 @@ impl From<sqlx::Error> for Error {
             .and_then(|error| error.code())
             .and_then(|code| code.parse().ok());
         let kind = match (code, &error) {
-            (Some(code), _) => Kind::of_code(code),
+            (Some(code), _) => FailureKind::from_code(code),
             (
                 None,
                 sqlx::Error::Encode(_) | sqlx::Error::Decode(_) | sqlx::Error::ColumnDecode { .. },
-            ) => Kind::Operation,
-            (None, sqlx::Error::RowNotFound) => Kind::Operation,
+            ) => FailureKind::Operation,
+            (None, sqlx::Error::RowNotFound) => FailureKind::Operation,
             // No connection is free, or the pool is closed.
-            (None, _) => Kind::Unavailable,
+            (None, _) => FailureKind::Unavailable,
         };
         kind.into_error(code, error.to_string())
     }

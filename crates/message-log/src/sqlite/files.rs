@@ -10,7 +10,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{self, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::failure::Kind;
+use super::failure::write_error;
 use crate::{Error, Result};
 
 /// Time between two checks of the paths.
@@ -147,8 +147,8 @@ impl FileWatch {
 
     /// Logs, once a minute, that operations were not written, and returns the error for their
     /// callers.
-    pub fn not_written(&self, error: &rusqlite::Error, operations: usize) -> Error {
-        let refusal = Kind::refusal(error, self.files.folder());
+    pub fn log_write_failure(&self, error: &rusqlite::Error, operations: usize) -> Error {
+        let refusal = write_error(error, self.files.folder());
         let now = Instant::now();
         self.unlogged.set(self.unlogged.get() + operations);
         if self
@@ -163,7 +163,7 @@ impl FileWatch {
     }
 
     /// Returns the error for messages that are refused because the disk is full.
-    pub fn disk_is_full(&self) -> Error {
+    pub fn disk_full_error(&self) -> Error {
         Error::Disk(format!(
             "the disk of {} is full",
             self.files.folder().display()

@@ -41,19 +41,37 @@ const MIN_GROUP: usize = 4;
 /// Messages that end a gathering on a fast disk, however many callers append.
 const MAX_GATHERED: usize = 32;
 /// Number of waiting outcomes from which the writer does not wait for an append.
-const COMMIT_THRESHOLD: usize = 64;
+const MAX_LINGERING_OPERATIONS: usize = 64;
 
 /// Work that waits for the writer.
 pub(super) struct Operation {
     pub work: Work,
-    /// Channel of the caller that waits for the answer, if one does.
-    pub reply: Option<Reply>,
+    /// `None` if no caller waits for the reply.
+    pub reply: Option<ReplySender>,
 }
 
-/// Channel of a caller, and its permit of the queue, which it has until the answer.
-pub(super) type Reply = (oneshot::Sender<Answer>, OwnedSemaphorePermit);
+/// Sender of the reply to one caller.
+pub(super) struct ReplySender {
+    sender: oneshot::Sender<ReplyGuard>,
+    /// Place of the operation in the queue, which is free again after the reply.
+    _permit: OwnedSemaphorePermit,
+}
 
-pub(super) type Answer = crate::effect::Answer<Lease, Arc<Inbox>>;
+pub(super) type ReplyGuard = crate::effect::ReplyGuard<Lease, Arc<Inbox>>;
+
+impl ReplySender {
+    pub fn new(sender: oneshot::Sender<ReplyGuard>, permit: OwnedSemaphorePermit) -> Self {
+        Self {
+            sender,
+            _permit: permit,
+        }
+    }
+
+    /// Replies. If the caller has gone away, dropping the reply gives back the leases in it.
+    pub fn send(self, reply: ReplyGuard) {
+        let _ = self.sender.send(reply);
+    }
+}
 
 #[derive(Default)]
 pub(super) struct Inbox {
@@ -84,7 +102,7 @@ struct State {
     wakes_soon: bool,
     is_closed: bool,
     /// Time at which the writer last took a message.
-    last_message: Option<Instant>,
+    last_append_at: Option<Instant>,
     /// Number of appends in `operations`.
     appends: usize,
     /// Number of appends in the last group.
@@ -108,13 +126,14 @@ impl Inbox {
         self.bytes
             .fetch_add(operation.work.size_bytes(), Ordering::Relaxed);
         let is_first = state.operations.is_empty();
-        state.is_urgent |= !operation.work.can_wait() || state.operations.len() >= COMMIT_THRESHOLD;
+        state.is_urgent |=
+            !operation.work.can_wait() || state.operations.len() >= MAX_LINGERING_OPERATIONS;
         state.appends += usize::from(matches!(operation.work, Work::Append(_)));
         state.operations.push(operation);
         // The first operation wakes a writer that sleeps without a limit, or with one longer than
         // `LINGER`, so that the writer decides how long the operation waits.
         let needs_limit = is_first && !state.wakes_soon;
-        let is_ready = state.is_urgent && (is_first || state.is_gathered());
+        let is_ready = state.is_urgent && (is_first || state.should_stop_gathering());
         if state.is_asleep && (needs_limit || is_ready) {
             state.is_asleep = false;
             drop(state);
@@ -166,7 +185,7 @@ impl Inbox {
         }
         state.is_urgent = false;
         if state.appends > 0 {
-            state.last_message = Some(Instant::now());
+            state.last_append_at = Some(Instant::now());
             state.last_appends = state.appends;
         }
         state.appends = 0;
@@ -218,7 +237,7 @@ impl Sleep {
 impl State {
     /// Returns whether the writer should stop gathering. It gathers appends only, and begins once
     /// one has arrived.
-    fn is_gathered(&self) -> bool {
+    fn should_stop_gathering(&self) -> bool {
         let wanted = if self.last_duration() < MAX_GATHER_TIME {
             self.expected_appends.min(MAX_GATHERED)
         } else {
@@ -252,7 +271,7 @@ impl State {
             return Sleep::None;
         }
         if self.is_urgent {
-            return if self.is_gathered() {
+            return if self.should_stop_gathering() {
                 Sleep::None
             } else {
                 Sleep::up_to(self.gather_time_left(now))
@@ -261,7 +280,7 @@ impl State {
         if self.operations.is_empty() {
             return Sleep::Unlimited;
         }
-        match self.last_message {
+        match self.last_append_at {
             Some(at) => Sleep::up_to(LINGER.saturating_sub(now.duration_since(at))),
             None => Sleep::None,
         }

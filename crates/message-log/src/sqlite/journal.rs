@@ -94,7 +94,7 @@ pub(super) enum JournalOutcome {
     /// All operations are on disk.
     Written(JournalWrite),
     /// The operations have to go to the tables.
-    Unsupported,
+    UseTables,
     /// The file has room for the operations once the pending writes are applied in a synced commit.
     FlushFirst,
 }
@@ -131,7 +131,7 @@ impl Journal {
         let is_wanted = options.durability == Durability::Full && !options.without_journal;
         let file = if is_wanted && pending.is_empty() {
             // A full disk does not prevent a start: retention may make room.
-            recovery::create(conn, &file_path, pending.last_record, failures)
+            recovery::create(conn, &file_path, pending.last_record_number, failures)
                 .inspect_err(|error| {
                     tracing::error!(
                         %error,
@@ -150,7 +150,7 @@ impl Journal {
         Ok(Self {
             file,
             failures: failures.clone(),
-            headroom: Headroom::of(path),
+            headroom: Headroom::new(path),
             record: JournalRecord::new(),
             pending,
             policy,
@@ -201,13 +201,13 @@ impl Journal {
         last_seq: i64,
     ) -> rusqlite::Result<JournalOutcome> {
         let Some(file) = self.file.as_mut().filter(|_| !self.failures.any()) else {
-            return Ok(JournalOutcome::Unsupported);
+            return Ok(JournalOutcome::UseTables);
         };
         let is_supported = operations
             .iter()
-            .all(|operation| operation.work.is_independent());
+            .all(|operation| operation.work.is_journalable());
         if !is_supported || !self.headroom.is_sufficient(statements.conn())? {
-            return Ok(JournalOutcome::Unsupported);
+            return Ok(JournalOutcome::UseTables);
         }
         self.record.clear();
         let record = &mut self.record;
@@ -215,7 +215,7 @@ impl Journal {
         let write = statements
             .in_read_transaction(|conn| encode_batch(record, pending, conn, operations, last_seq));
         let Some(write) = write? else {
-            return Ok(JournalOutcome::Unsupported);
+            return Ok(JournalOutcome::UseTables);
         };
         if self.record.is_empty() {
             return Ok(JournalOutcome::Written(write));
@@ -226,15 +226,15 @@ impl Journal {
             return Ok(if JournalFile::can_hold(length) {
                 JournalOutcome::FlushFirst
             } else {
-                JournalOutcome::Unsupported
+                JournalOutcome::UseTables
             });
         }
         failpoints::before_commit(operations);
         match file.append(bytes) {
-            Ok(number) => self.pending.last_record = number,
+            Ok(number) => self.pending.last_record_number = number,
             Err(AppendError::NoSpace(error)) => {
                 tracing::debug!(%error, "the message log's journal cannot grow");
-                return Ok(JournalOutcome::Unsupported);
+                return Ok(JournalOutcome::UseTables);
             }
             Err(AppendError::Broken(error)) => {
                 tracing::error!(
@@ -244,9 +244,9 @@ impl Journal {
                 );
                 // The failed record may be on disk with this number. The number is skipped, so that
                 // recovery does not apply the record again.
-                self.pending.take_empty_record_number();
+                self.pending.skip_record_number();
                 self.file = None;
-                return Ok(JournalOutcome::Unsupported);
+                return Ok(JournalOutcome::UseTables);
             }
         }
         failpoints::after_commit(operations);
@@ -287,7 +287,7 @@ impl Journal {
     /// removed.
     pub fn prepare_to_close(&mut self) {
         if self.tables_unsynced {
-            self.pending.take_empty_record_number();
+            self.pending.skip_record_number();
         }
     }
 
@@ -378,7 +378,7 @@ fn lease_is_valid(
 impl Work {
     /// Returns whether this appends a message that can neither repeat another one nor wait for
     /// one, or ends a message that no other one waits for.
-    fn is_independent(&self) -> bool {
+    fn is_journalable(&self) -> bool {
         match self {
             Self::Append(message) => message.dedupe.is_empty() && message.ordering_key.is_none(),
             Self::Settle(change) => change.is_final() && !change.ordered,

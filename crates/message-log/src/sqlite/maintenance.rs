@@ -23,7 +23,7 @@ pub(super) fn truncate(conn: &Connection) -> rusqlite::Result<Effect> {
 ///
 /// # Errors
 /// A part of the log cannot be moved, also because another program reads it.
-pub(super) fn move_whole(conn: &Connection) -> rusqlite::Result<()> {
+pub(super) fn checkpoint_fully(conn: &Connection) -> rusqlite::Result<()> {
     let busy: bool = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
     if busy {
         let reason = "its write-ahead log is being read".to_owned();

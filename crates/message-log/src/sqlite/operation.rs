@@ -110,7 +110,7 @@ impl Task {
     }
 
     /// Returns a task that has so many bytes in memory.
-    pub fn of_bytes(self, bytes: usize) -> Self {
+    pub fn with_bytes(self, bytes: usize) -> Self {
         Self { bytes, ..self }
     }
 

@@ -26,7 +26,7 @@ const DISCARD: &str = "
 UPDATE messages SET status = 'discarded', token = ?2, owner = '', due_at = NULL, completed_at = ?3
     WHERE seq = ?1";
 
-const RECORD: &str = "
+const INSERT_EVENT: &str = "
 INSERT INTO transitions (seq, message, at, status, attempts, due_at, error_kind, error_message,
     error_field, error_expression, trace)
 SELECT token, seq, ?2, status, attempts, due_at, error_kind, error_message, error_field,
@@ -76,7 +76,7 @@ pub(super) fn decide(
     let trace = trace::record(tx.now, decision.stage(), "person", found.attempts);
     let trace = trace::text(&[trace])
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
-    tx.execute(RECORD, params![found.seq, now, trace])?;
+    tx.execute(INSERT_EVENT, params![found.seq, now, trace])?;
     Ok(Effect::Done)
 }
 

@@ -36,9 +36,9 @@ const PAGE_BYTES: i64 = 8 * 1024;
 pub struct Options {
     pub durability: Durability,
     /// Number of operations that may wait for the writer; further appends are refused as full.
-    pub queue: usize,
+    pub max_queued_operations: usize,
     /// Bytes of message bodies that may wait for the writer; further appends are refused as full.
-    pub queue_bytes: usize,
+    pub max_queued_bytes: usize,
     /// Number of pages beyond which the file may not grow; for tests.
     #[doc(hidden)]
     pub max_pages: Option<u32>,
@@ -90,8 +90,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             durability: Durability::Full,
-            queue: 8_192,
-            queue_bytes: 64 * 1024 * 1024,
+            max_queued_operations: 8_192,
+            max_queued_bytes: 64 * 1024 * 1024,
             max_pages: None,
             without_journal: false,
         }
@@ -99,7 +99,7 @@ impl Default for Options {
 }
 
 impl Options {
-    pub(super) fn writing(&self, path: &Path) -> rusqlite::Result<Connection> {
+    pub(super) fn open_writer(&self, path: &Path) -> rusqlite::Result<Connection> {
         let conn = Connection::open(path)?;
         conn.busy_timeout(BUSY_TIMEOUT)?;
         conn.set_prepared_statement_cache_capacity(STATEMENT_CACHE_SIZE);
@@ -125,7 +125,11 @@ impl Options {
         Ok(conn)
     }
 
-    pub(super) async fn reading(&self, path: &Path, connections: u32) -> Result<SqlitePool, Error> {
+    pub(super) async fn open_read_pool(
+        &self,
+        path: &Path,
+        connections: u32,
+    ) -> Result<SqlitePool, Error> {
         let pool = SqlitePoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(READER_TIMEOUT);

@@ -68,7 +68,7 @@ impl PlanStore for SqliteLog {
 
 fn insertion(statement: &'static str, plans: Vec<SavedPlan>) -> Task {
     let bytes = plans.iter().map(|plan| plan.body.len()).sum();
-    Task::new(move |tx| insert(tx, statement, &plans)).of_bytes(bytes)
+    Task::new(move |tx| insert(tx, statement, &plans)).with_bytes(bytes)
 }
 
 fn insert(

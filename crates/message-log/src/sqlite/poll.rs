@@ -57,7 +57,7 @@ impl PollStore for SqliteLog {
         let bytes = poll.state.as_ref().map_or(0, Bytes::len);
         let poll = poll.clone();
         let keep = Task::new(move |tx| keep(tx, &poll));
-        self.settled(keep.of_bytes(bytes)).await
+        self.submit_under_lease(keep.with_bytes(bytes)).await
     }
 
     async fn seen_records(&self, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>> {
@@ -68,7 +68,7 @@ impl PollStore for SqliteLog {
         let bytes = records.iter().map(|record| record.id.len()).sum();
         let flow_id = flow_id.clone();
         let note = Task::new(move |tx| note(tx, &flow_id, &records));
-        self.run(note.of_bytes(bytes)).await
+        self.run(note.with_bytes(bytes)).await
     }
 
     async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<()> {

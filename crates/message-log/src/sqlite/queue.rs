@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, oneshot};
 
-use super::inbox::{Inbox, Operation};
+use super::inbox::{Inbox, Operation, ReplySender};
 use super::operation::{Effect, Work};
 use crate::{Error, Result};
 
@@ -53,12 +53,12 @@ impl Queue {
     }
 
     async fn send(&self, permit: OwnedSemaphorePermit, work: Work) -> Result<Effect> {
-        let (reply, answer) = oneshot::channel();
+        let (sender, reply) = oneshot::channel();
         self.inbox.push(Operation {
             work,
-            reply: Some((reply, permit)),
+            reply: Some(ReplySender::new(sender, permit)),
         });
-        answer.await.map_err(|_| closed())?.open()
+        reply.await.map_err(|_| closed())?.into_result()
     }
 }
 

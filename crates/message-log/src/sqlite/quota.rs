@@ -94,7 +94,7 @@ pub(super) fn exchange(tx: &Transaction<'_, '_>, exchange: &Exchange) -> rusqlit
     };
     let grants = requests
         .iter()
-        .map(|ask| exchange_key(tx, ask, requester))
+        .map(|request| exchange_key(tx, request, requester))
         .collect::<rusqlite::Result<_>>()?;
     Ok(Effect::Exchanged(ExchangeOutcome::Done {
         now: tx.now,
@@ -105,21 +105,21 @@ pub(super) fn exchange(tx: &Transaction<'_, '_>, exchange: &Exchange) -> rusqlit
 
 fn exchange_key(
     tx: &Transaction<'_, '_>,
-    ask: &ShareRequest,
+    request: &ShareRequest,
     requester: Requester<'_>,
 ) -> rusqlite::Result<ShareGrant> {
-    let key = ask.key.as_str();
+    let key = request.key.as_str();
     let kept: Option<String> = tx
         .conn
         .prepare_cached(LEDGER)?
         .query_row([key], |row| row.get(0))
         .optional()?;
-    let mut ledger = Ledger::read(&kept.unwrap_or_default(), ask.rate, requester.now);
-    let gain = ledger.exchange(ask, requester);
-    let used = i64::try_from(ask.used).unwrap_or(i64::MAX);
-    let last_used_at = ask.last_used_at.map_or(0, Timestamp::as_millis);
+    let mut ledger = Ledger::read(&kept.unwrap_or_default(), request.rate, requester.now);
+    let grant = ledger.exchange(request, requester);
+    let used = i64::try_from(request.used).unwrap_or(i64::MAX);
+    let last_used_at = request.last_used_at.map_or(0, Timestamp::as_millis);
     tx.execute(SAVE, params![key, ledger.write(), used, last_used_at])?;
-    Ok(gain)
+    Ok(grant)
 }
 
 /// Returns the number of nodes.

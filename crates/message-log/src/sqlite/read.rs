@@ -16,12 +16,12 @@ use crate::{
 impl MessageReader for SqliteLog {
     async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage> {
         filter.check()?;
-        let tables = self.tables().await?;
+        let reader = self.flushed_reader().await?;
         if filter.search.is_some() {
             return search::list(&self.searcher, filter, position).await;
         }
-        let mut snapshot = tables.begin().await?;
-        Ok(flow::page::<Sqlite>(&mut snapshot, filter, position).await?)
+        let mut tx = reader.begin().await?;
+        Ok(flow::page::<Sqlite>(&mut tx, filter, position).await?)
     }
 
     async fn list_environment(
@@ -30,26 +30,26 @@ impl MessageReader for SqliteLog {
         position: Position,
     ) -> Result<MessagePage> {
         check_search(filter.search.as_deref())?;
-        let mut snapshot = self.tables().await?.begin().await?;
-        let page = environment::page::<Sqlite>(&mut snapshot, filter, position).await?;
-        snapshot.commit().await?;
+        let mut tx = self.flushed_reader().await?.begin().await?;
+        let page = environment::page::<Sqlite>(&mut tx, filter, position).await?;
+        tx.commit().await?;
         Ok(page)
     }
 
     async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>> {
-        Ok(read::message(self.tables().await?, tenant, id).await?)
+        Ok(read::message(self.flushed_reader().await?, tenant, id).await?)
     }
 
     async fn head_of_key(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<MessageId>> {
-        Ok(read::head_of_key(self.tables().await?, tenant, id).await?)
+        Ok(read::head_of_key(self.flushed_reader().await?, tenant, id).await?)
     }
 
     async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>> {
-        Ok(read::content(self.tables().await?, tenant, id).await?)
+        Ok(read::content(self.flushed_reader().await?, tenant, id).await?)
     }
 
     async fn trace(&self, tenant: &Tenant, id: &MessageId) -> Result<Vec<TraceRecord>> {
-        Ok(read::trace(self.tables().await?, tenant, id).await?)
+        Ok(read::trace(self.flushed_reader().await?, tenant, id).await?)
     }
 
     fn changed(&self) -> watch::Receiver<u64> {
@@ -57,7 +57,7 @@ impl MessageReader for SqliteLog {
     }
 
     async fn events(&self, query: &EventQuery) -> Result<EventPage> {
-        events::events(self.tables().await?, query).await
+        events::events(self.flushed_reader().await?, query).await
     }
 
     async fn last_event(&self) -> Result<i64> {

@@ -69,7 +69,7 @@ impl Reserve {
 
     /// Returns whether new messages may be written: not while the reserve is released and there is
     /// no room for it.
-    pub fn admits_messages(&self) -> bool {
+    pub fn try_restore(&self) -> bool {
         if !self.is_released.get() {
             return true;
         }
@@ -145,7 +145,7 @@ mod tests {
         let written = std::fs::metadata(&path).unwrap();
         assert_eq!(written.len(), RESERVE_BYTES);
         assert_eq!(written.mode() & 0o777, 0o600);
-        assert!(reserve.admits_messages());
+        assert!(reserve.try_restore());
         drop(Reserve::open(&log));
         assert_eq!(std::fs::metadata(&path).unwrap().ino(), written.ino());
         std::fs::write(&path, "").unwrap();
@@ -159,7 +159,7 @@ mod tests {
         let reserve = Reserve::open(&folder.path().join("messages.db"));
         assert!(reserve.release());
         assert!(!reserve.release(), "there is nothing left to release");
-        assert!(reserve.admits_messages(), "the disk of the tests has room");
+        assert!(reserve.try_restore(), "the disk of the tests has room");
         assert!(reserve.is_whole());
     }
 }

@@ -186,7 +186,14 @@ CREATE INDEX messages_open ON messages (owner, flow_id, due_at, seq, completed_a
     WHERE completed_at IS NULL;
 ";
 
-pub(super) const LAST_SEQ: &str = "
+/// Largest sequence number of a message or an event in the tables. It is smaller than
+/// [`MAX_SEQ_EVER`] once retention has dropped the last events.
+pub(super) const MAX_SEQ_IN_TABLES: &str = "
+SELECT max((SELECT coalesce(max(seq), 0) FROM messages), (SELECT coalesce(max(seq), 0)
+    FROM transitions))";
+
+/// Largest sequence number that was ever taken, also of an event that retention dropped.
+pub(super) const MAX_SEQ_EVER: &str = "
 SELECT max((SELECT value FROM counters WHERE name = 'last_seq'),
            (SELECT coalesce(max(seq), 0) FROM messages),
            (SELECT coalesce(max(seq), 0) FROM transitions))";
@@ -214,5 +221,5 @@ pub(super) fn migrate(conn: &mut Connection) -> Result<()> {
 
 /// Returns the last sequence number that was ever taken, also of an event that retention dropped.
 pub(super) fn last_seq(conn: &Connection) -> Result<i64> {
-    Ok(conn.query_row(LAST_SEQ, (), |row| row.get(0))?)
+    Ok(conn.query_row(MAX_SEQ_EVER, (), |row| row.get(0))?)
 }

@@ -53,8 +53,8 @@ pub(super) async fn search(
     let mut handle = connection.lock_handle().await?;
     handle.set_progress_handler(CHECK_INTERVAL, goes_on);
     drop(handle);
-    let mut snapshot = connection.begin().await?;
-    let found = flow::page::<Sqlite>(&mut snapshot, filter, position).await;
+    let mut tx = connection.begin().await?;
+    let found = flow::page::<Sqlite>(&mut tx, filter, position).await;
     found.map_err(|error| {
         if Instant::now() < end {
             error.into()

@@ -114,7 +114,7 @@ async fn commits_to_the_disk_unless_durability_is_relaxed() {
         ..Options::default()
     };
     for (options, expected) in [(Options::default(), 2_i64), (relaxed, 1)] {
-        let conn = options.writing(&file.path).unwrap();
+        let conn = options.open_writer(&file.path).unwrap();
         let pragma = |name: &str| {
             conn.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))
         };

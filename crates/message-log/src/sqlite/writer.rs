@@ -6,7 +6,7 @@
 
 mod batch;
 mod disk;
-mod flush;
+mod journal;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,12 +14,11 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use self::batch::Batch;
-pub(super) use self::disk::Disk;
 use super::checkpoint::CheckpointHandle;
 use super::execute::{Execution, execute};
-use super::failure::Kind;
+use super::failure::FailureKind;
 use super::files::FileWatch;
-use super::inbox::{Answer, Inbox, Operation, Reply, Wakeup};
+use super::inbox::{Inbox, Operation, ReplyGuard, ReplySender, Wakeup};
 use super::journal::Journal;
 use super::maintenance;
 use super::operation::{Effect, Work};
@@ -58,7 +57,8 @@ impl Writer {
         inbox: Arc<Inbox>,
         state: Arc<LogState>,
         journal: Journal,
-        Disk { watch, reserve }: Disk,
+        watch: FileWatch,
+        reserve: Reserve,
         durability: Durability,
     ) -> Self {
         let last_seq = state.last_seq().max(journal.pending().last_seq());
@@ -83,12 +83,12 @@ impl Writer {
     /// Profiles find the thread by the name of this function.
     #[inline(never)]
     pub fn run(mut self, conn: Connection) {
-        self.write_all(&Statements::new(&conn));
+        self.run_loop(&Statements::new(&conn));
         maintenance::finish(conn, self.checkpoints.sync_failures());
         self.journal.close();
     }
 
-    fn write_all(&mut self, statements: &Statements<'_>) {
+    fn run_loop(&mut self, statements: &Statements<'_>) {
         let mut queued = Vec::new();
         loop {
             let idle_timeout = self.idle_timeout(Instant::now());
@@ -102,7 +102,7 @@ impl Writer {
                 Wakeup::Closed => break,
             }
             for batch in batch::split(&mut queued) {
-                self.write(statements, batch);
+                self.process_batch(statements, batch);
             }
         }
         self.journal.prepare_to_close();
@@ -118,7 +118,7 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, statements: &Statements<'_>, operations: Vec<Operation>) {
+    fn process_batch(&mut self, statements: &Statements<'_>, operations: Vec<Operation>) {
         if let Err(lost) = self.watch.check() {
             return self.refuse_all_but_close(statements, operations, &lost);
         }
@@ -128,7 +128,7 @@ impl Writer {
         self.flush_requests.extend(readers);
         let operations = self.admit(operations);
         if !operations.is_empty() {
-            self.write_operations(statements, operations);
+            self.commit_operations(statements, operations);
         }
         self.flush_for_readers(statements);
     }
@@ -144,13 +144,13 @@ impl Writer {
             .into_iter()
             .partition(|operation| matches!(operation.work, Work::Close));
         self.refuse(operations, lost);
-        self.answer_readers(&Err(flush::not_applied()));
+        self.answer_readers(&Err(journal::not_applied()));
         for close in closes {
             self.run_outside_transaction(statements.conn(), close);
         }
     }
 
-    fn write_operations(&mut self, statements: &Statements<'_>, operations: Vec<Operation>) {
+    fn commit_operations(&mut self, statements: &Statements<'_>, operations: Vec<Operation>) {
         let Some(operations) = self.append_to_journal(statements, operations) else {
             if self.journal.is_due(Instant::now()) {
                 let _ = self.flush(statements, CommitDurability::Deferred);
@@ -259,8 +259,8 @@ impl Writer {
         error: rusqlite::Error,
         stack: &mut Vec<Batch>,
     ) {
-        match Kind::of(&error) {
-            Kind::DiskFault if self.make_room(statements, &error) => {
+        match FailureKind::from_error(&error) {
+            FailureKind::DiskFault if self.make_room(statements, &error) => {
                 let operations = self.admit(batch.operations);
                 if !operations.is_empty() {
                     stack.push(Batch {
@@ -269,22 +269,22 @@ impl Writer {
                     });
                 }
             }
-            Kind::DiskFault => self.refuse_for_want_of_room(batch, &error, stack),
-            Kind::Unavailable => {
-                let refusal = self.watch.not_written(&error, batch.operations.len());
+            FailureKind::DiskFault => self.refuse_for_want_of_room(batch, &error, stack),
+            FailureKind::Unavailable => {
+                let refusal = self.watch.log_write_failure(&error, batch.operations.len());
                 self.journal.apply_failed(Instant::now());
-                self.answer_readers(&Err(flush::not_applied()));
+                self.answer_readers(&Err(journal::not_applied()));
                 self.refuse(batch.operations, &refusal);
             }
-            Kind::Operation if batch.operations.len() > 1 => stack.extend(batch.halves()),
+            FailureKind::Operation if batch.operations.len() > 1 => stack.extend(batch.halves()),
             // A pending write may have failed, and not this operation.
-            Kind::Operation
+            FailureKind::Operation
                 if !self.journal.pending().is_empty()
                     && self.flush(statements, CommitDurability::Deferred).is_ok() =>
             {
                 stack.push(batch);
             }
-            Kind::Operation => {
+            FailureKind::Operation => {
                 tracing::error!(%error, "the message log refused an operation");
                 self.refuse(batch.operations, &Error::Other(error.to_string()));
             }
@@ -304,7 +304,7 @@ impl Writer {
             operations,
             includes_pending,
         } = batch;
-        let refusal = self.watch.not_written(error, operations.len());
+        let refusal = self.watch.log_write_failure(error, operations.len());
         let (appends, rest): (Vec<_>, Vec<_>) = operations
             .into_iter()
             .partition(|operation| operation.work.brings_messages());
@@ -354,10 +354,9 @@ impl Writer {
         self.reply(operation.reply, result);
     }
 
-    fn reply(&self, reply: Option<Reply>, result: Result<Effect>) {
-        if let Some((reply, _permit)) = reply {
-            // A caller that has gone drops the answer, which gives back the leases in it.
-            let _ = reply.send(Answer::new(result, Arc::clone(&self.inbox)));
+    fn reply(&self, reply: Option<ReplySender>, result: Result<Effect>) {
+        if let Some(reply) = reply {
+            reply.send(ReplyGuard::new(result, Arc::clone(&self.inbox)));
         }
     }
 }

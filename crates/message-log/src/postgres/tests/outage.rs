@@ -322,7 +322,7 @@ async fn refuses_at_once_what_a_database_that_stands_still_cannot_take() {
     let node = Node::start(
         &cluster.url("messages"),
         Options {
-            queue: 10,
+            max_queued_operations: 10,
             ..Options::default()
         },
     )

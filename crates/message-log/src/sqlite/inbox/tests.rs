@@ -33,7 +33,7 @@ fn an_end_waits_only_while_messages_arrive() {
     inbox.push(end(false));
     let mut state = inbox.state.lock();
     assert_eq!(state.sleep(now), Sleep::None);
-    state.last_message = Some(now);
+    state.last_append_at = Some(now);
     assert_eq!(state.sleep(now), Sleep::Limited(LINGER));
     assert_eq!(state.sleep(now + LINGER), Sleep::None);
 }
@@ -43,7 +43,7 @@ fn no_other_operation_waits() {
     let now = Instant::now();
     let sleep_after = |operations: Vec<Operation>| {
         let inbox = Inbox::default();
-        inbox.state.lock().last_message = Some(now);
+        inbox.state.lock().last_append_at = Some(now);
         operations
             .into_iter()
             .for_each(|operation| inbox.push(operation));
@@ -63,7 +63,7 @@ fn no_other_operation_waits() {
         Sleep::None
     );
     assert_eq!(
-        sleep_after((0..=COMMIT_THRESHOLD).map(|_| end(false)).collect()),
+        sleep_after((0..=MAX_LINGERING_OPERATIONS).map(|_| end(false)).collect()),
         Sleep::None
     );
 }

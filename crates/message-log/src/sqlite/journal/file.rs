@@ -56,7 +56,7 @@ pub(super) enum AppendError {
 }
 
 impl AppendError {
-    fn of_growth(error: io::Error) -> Self {
+    fn from_growth(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
@@ -127,7 +127,7 @@ impl JournalFile {
         frame[12..].copy_from_slice(&checksum(self.salt, number, payload).to_le_bytes());
         let end = self.end + record.len() as u64;
         while end > self.filled {
-            self.grow().map_err(AppendError::of_growth)?;
+            self.grow().map_err(AppendError::from_growth)?;
         }
         self.file
             .write_all_at(record, self.end)

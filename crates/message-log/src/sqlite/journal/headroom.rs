@@ -22,7 +22,7 @@ pub(super) struct Headroom {
 
 impl Headroom {
     /// Observes the disk that holds `file`.
-    pub fn of(file: &Path) -> Self {
+    pub fn new(file: &Path) -> Self {
         let folder = file
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())

@@ -19,9 +19,9 @@ const SET_APPLIED_RECORDS: &str = "UPDATE counters SET value = ? WHERE name = 'f
 #[derive(Default)]
 pub(in crate::sqlite) struct PendingWrites {
     /// Number of the last journal record.
-    pub last_record: i64,
+    pub last_record_number: i64,
     /// Number of the last journal record that the tables have.
-    applied_record: i64,
+    applied_record_number: i64,
     /// Messages by their sequence numbers.
     messages: Vec<PendingMessage>,
     /// Hashes of the ids of `messages`.
@@ -50,15 +50,15 @@ impl PendingWrites {
     /// Returns no writes, where the tables have all records up to number `record`.
     pub fn after_record(record: i64) -> Self {
         Self {
-            last_record: record,
-            applied_record: record,
+            last_record_number: record,
+            applied_record_number: record,
             ..Self::default()
         }
     }
 
     /// Returns whether the tables have everything, also the number of the last record.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0 && self.last_record == self.applied_record
+        self.len() == 0 && self.last_record_number == self.applied_record_number
     }
 
     /// Returns the number of messages and separate ends.
@@ -176,34 +176,34 @@ impl PendingWrites {
             }
         }
         for PendingEnd { event, change } in &self.ends {
-            change::apply_as(tx, change, *event)?;
+            change::apply_with_seq(tx, change, *event)?;
         }
-        if self.last_record != self.applied_record {
-            tx.execute(SET_APPLIED_RECORDS, [self.last_record])?;
+        if self.last_record_number != self.applied_record_number {
+            tx.execute(SET_APPLIED_RECORDS, [self.last_record_number])?;
         }
         Ok(())
     }
 
     /// Reaches the failpoint before the commit that applies the writes. Historic name: to fold is
     /// to apply.
-    pub fn before_commit(&self) {
+    pub fn hit_failpoint_before_commit(&self) {
         kanat_failpoint::hit_for_each("fold.before_commit", || self.len());
     }
 
     /// Reaches the failpoint after the commit that applied the writes.
-    pub fn after_commit(&self) {
+    pub fn hit_failpoint_after_commit(&self) {
         kanat_failpoint::hit_for_each("fold.after_commit", || self.len());
     }
 
     /// Takes a record number that no record has, so that the next [`apply`](Self::apply) writes
     /// something in any case.
-    pub fn take_empty_record_number(&mut self) {
-        self.last_record += 1;
+    pub fn skip_record_number(&mut self) {
+        self.last_record_number += 1;
     }
 
     /// Forgets all writes, which the tables have now.
     pub fn clear(&mut self) {
-        self.applied_record = self.last_record;
+        self.applied_record_number = self.last_record_number;
         self.messages.clear();
         self.ids.clear();
         self.ends.clear();

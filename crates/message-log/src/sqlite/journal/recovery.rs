@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use super::file::{self, JournalContents, JournalFile, RawRecord};
 use super::{PendingWrites, record};
-use crate::sqlite::failure::Kind;
+use crate::sqlite::failure::FailureKind;
 use crate::sqlite::maintenance;
 use crate::sqlite::options::CommitDurability;
 use crate::sqlite::schema;
@@ -21,11 +21,6 @@ use crate::{Error, Result};
 const COUNTERS: &str = "
 SELECT (SELECT value FROM counters WHERE name = 'journal_salt'), (SELECT value FROM counters WHERE
     name = 'folded_lots')";
-
-/// Largest sequence number of a message or an event in the tables.
-const LAST_TAKEN_SEQ: &str = "
-SELECT max((SELECT coalesce(max(seq), 0) FROM messages), (SELECT coalesce(max(seq), 0)
-    FROM transitions))";
 
 /// Suffix of the file of the journal after the path of the log. Historic name.
 const FILE_SUFFIX: &str = "-intake";
@@ -63,9 +58,9 @@ pub(super) fn recover(
     };
     let count = records.len();
     let mut pending = decode_into(pending, records)?;
-    let lost = pending.last_record - applied - i64::try_from(count).unwrap_or(i64::MAX);
+    let lost = pending.last_record_number - applied - i64::try_from(count).unwrap_or(i64::MAX);
     let last_seq = schema::last_seq(conn)?;
-    let taken = conn.query_row(LAST_TAKEN_SEQ, (), |row| row.get(0))?;
+    let taken = conn.query_row(schema::MAX_SEQ_IN_TABLES, (), |row| row.get(0))?;
     if pending.renumber(taken, last_seq) {
         tracing::error!(
             messages = pending.len(),
@@ -92,7 +87,7 @@ pub(super) fn recover(
                 );
             }
         }
-        Err(error) if Kind::of(&error) != Kind::Operation => {
+        Err(error) if FailureKind::from_error(&error) != FailureKind::Operation => {
             failures.note(&error);
             tracing::error!(
                 %error,
@@ -155,10 +150,10 @@ fn commit(
 ) -> rusqlite::Result<()> {
     transaction::run(statements, last_seq, CommitDurability::Synced, |tx| {
         pending.apply(tx)?;
-        pending.before_commit();
+        pending.hit_failpoint_before_commit();
         Ok(())
     })?;
-    pending.after_commit();
+    pending.hit_failpoint_after_commit();
     Ok(())
 }
 
@@ -171,7 +166,7 @@ fn decode_into(mut pending: PendingWrites, records: Vec<RawRecord>) -> Result<Pe
         for (event, change) in decoded.ends {
             pending.add_end(event, Box::new(change));
         }
-        pending.last_record = number;
+        pending.last_record_number = number;
     }
     Ok(pending)
 }
@@ -199,7 +194,7 @@ fn set_aside(path: &Path) -> Result<PathBuf> {
 pub(super) fn create(
     conn: &Connection,
     path: &Path,
-    last_record: i64,
+    last_record_number: i64,
     failures: &SyncFailures,
 ) -> Result<JournalFile> {
     let note = |error: &rusqlite::Error| failures.note(error);
@@ -209,14 +204,14 @@ pub(super) fn create(
         .try_exists()
         .map_err(|error| unreadable(path, &error))?
     {
-        maintenance::move_whole(conn).inspect_err(note)?;
+        maintenance::checkpoint_fully(conn).inspect_err(note)?;
         // Tables with another salt would not know the file any more.
         file::remove(path).map_err(|error| unreadable(path, &error))?;
     }
     // 62 bits of it are random.
     let salt = uuid::Uuid::now_v7().as_u64_pair().1.cast_signed();
     conn.execute(SET_SALT, [salt]).inspect_err(note)?;
-    JournalFile::create(path, salt, last_record).map_err(|error| unreadable(path, &error))
+    JournalFile::create(path, salt, last_record_number).map_err(|error| unreadable(path, &error))
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

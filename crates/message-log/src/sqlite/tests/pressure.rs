@@ -136,7 +136,7 @@ async fn a_full_queue_refuses_at_once_and_finishes_what_it_took() {
     let file = File::new();
     let log = file
         .open_with(Options {
-            queue: 10,
+            max_queued_operations: 10,
             ..Options::default()
         })
         .await;
@@ -177,7 +177,7 @@ async fn a_queue_full_of_bytes_refuses_too() {
     let file = File::new();
     let log = file
         .open_with(Options {
-            queue_bytes: 100_000,
+            max_queued_bytes: 100_000,
             ..Options::default()
         })
         .await;

@@ -14,8 +14,7 @@ use crate::poll::read::seen_statement;
 use crate::quota::read::usage_statement;
 use crate::row::PAGE;
 use crate::sqlite::{
-    append, backlog, change, claim, events, operator_decision, plan, poll, quota, retain, schema,
-    step,
+    append, backlog, change, claim, operator_decision, plan, poll, quota, retain, schema, step,
 };
 use crate::{Cursor, EnvironmentFilter, EventQuery, Filter, Position, Tenant};
 
@@ -127,14 +126,14 @@ async fn no_statement_reads_a_whole_table() {
         append::FIND_DUPLICATE,
         change::ADVANCE,
         change::CHANGE,
-        change::RECORD,
+        change::INSERT_EVENT_FROM_ROW,
         claim::AWAITED,
         backlog::BACKLOG,
         claim::WAITING,
         claim::DEAD_OWNERS,
         claim::CANDIDATES,
         claim::STEPS,
-        events::LAST,
+        schema::MAX_SEQ_IN_TABLES,
         operator_decision::FIND,
         plan::DROP,
         plan::GET,
@@ -150,7 +149,7 @@ async fn no_statement_reads_a_whole_table() {
         retain::DROP_KEYS,
         retain::NEXT_OF_FLOW,
         retain::NEXT_STRETCH,
-        schema::LAST_SEQ,
+        schema::MAX_SEQ_EVER,
         step::SAVE,
     ];
     statements.extend(

@@ -8,7 +8,7 @@ use kanat_model::id::FlowId;
 
 use super::File;
 use crate::prelude::*;
-use crate::sqlite::inbox::{Answer, Inbox, Wakeup};
+use crate::sqlite::inbox::{Inbox, ReplyGuard, Wakeup};
 use crate::sqlite::operation::{Effect, Work};
 use crate::sqlite::queue::Queue;
 use crate::sqlite::{Options, retain};
@@ -29,7 +29,10 @@ async fn operations(flush: Result<()>) -> Vec<&'static str> {
     let inbox = Arc::new(Inbox::default());
     let queue = Queue::new(Arc::clone(&inbox), 10, 1_000);
     let writer = tokio::task::spawn_blocking(move || write(&inbox, &flush));
-    let reader = Options::default().reading(&file.path, 1).await.unwrap();
+    let reader = Options::default()
+        .open_read_pool(&file.path, 1)
+        .await
+        .unwrap();
     retain::retain(&reader, &queue, Timestamp::now())
         .await
         .unwrap();
@@ -55,8 +58,8 @@ fn write(inbox: &Arc<Inbox>, flush: &Result<()>) -> Vec<&'static str> {
                 }
                 _ => Ok(Effect::Done),
             };
-            let (reply, _room) = operation.reply.unwrap();
-            let _ = reply.send(Answer::new(result, Arc::clone(inbox)));
+            let reply = operation.reply.unwrap();
+            reply.send(ReplyGuard::new(result, Arc::clone(inbox)));
         }
     }
     asked

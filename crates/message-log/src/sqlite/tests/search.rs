@@ -30,7 +30,10 @@ async fn a_search_ends_with_its_time_or_its_caller_and_the_next_one_finds() {
     // A list applies the pending writes to the tables.
     assert_eq!(subject.log.list(&filter, first).await.unwrap().total, 0);
 
-    let searcher = Options::default().reading(&file.path, 1).await.unwrap();
+    let searcher = Options::default()
+        .open_read_pool(&file.path, 1)
+        .await
+        .unwrap();
     let late = search(&searcher, &filter, first, Duration::ZERO).await;
     let Err(Error::State(late)) = late else {
         panic!("it took as long as it likes: {late:?}")

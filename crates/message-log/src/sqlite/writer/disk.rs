@@ -4,31 +4,23 @@
 use std::time::Duration;
 
 use super::Writer;
-use crate::sqlite::files::FileWatch;
 use crate::sqlite::inbox::Operation;
 use crate::sqlite::operation::Work;
-use crate::sqlite::reserve::Reserve;
 use crate::sqlite::statements::Statements;
 
 /// Length of the write-ahead log at which it is truncated while the reserve is released.
 const MAX_WAL_BYTES_ON_FULL_DISK: u64 = 1 << 20;
 
-/// The writer's view of the disk.
-pub(in super::super) struct Disk {
-    pub watch: FileWatch,
-    pub reserve: Reserve,
-}
-
 impl Writer {
     /// Refuses new messages while the reserve is released, and returns the other operations.
     pub(super) fn admit(&self, operations: Vec<Operation>) -> Vec<Operation> {
-        if self.reserve.admits_messages() {
+        if self.reserve.try_restore() {
             return operations;
         }
         let (refused, rest): (Vec<_>, Vec<_>) = operations.into_iter().partition(|operation| {
             operation.work.brings_messages() || matches!(operation.work, Work::Probe)
         });
-        self.refuse(refused, &self.watch.disk_is_full());
+        self.refuse(refused, &self.watch.disk_full_error());
         rest
     }
 
