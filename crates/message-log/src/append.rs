@@ -114,15 +114,15 @@ pub enum AppendOutcome {
     Duplicate(MessageId),
 }
 
-/// A message that is no duplicate, under its sequence number.
-pub(crate) struct Insertion<'m> {
+/// Row of a message that is no duplicate.
+pub(crate) struct NewRow<'m> {
     pub message: &'m NewMessage,
     pub seq: i64,
     /// An unfinished message of its ordering key comes first.
     pub is_blocked: bool,
 }
 
-impl<'m> Insertion<'m> {
+impl<'m> NewRow<'m> {
     /// Returns a message that waits for no other one.
     pub fn new(message: &'m NewMessage, seq: i64) -> Self {
         Self {
@@ -168,7 +168,7 @@ impl<'m> Insertion<'m> {
         (!self.is_blocked).then(|| self.message.due_at().as_millis())
     }
 
-    pub fn appended(&self) -> AppendOutcome {
+    pub fn outcome(&self) -> AppendOutcome {
         match &self.message.place {
             Placement::Leased(owner) | Placement::Awaited(owner) if !self.is_blocked => {
                 AppendOutcome::Leased(self.message.first_lease(owner, self.seq))

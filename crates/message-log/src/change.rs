@@ -12,8 +12,10 @@ use crate::{ClaimedMessage, Lease, Outcome, Result, Settlement, trace};
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
     pub message_id: MessageId,
-    pub seq: i64,
+    pub message_seq: i64,
+    /// Owner that the message must have.
     pub from_owner: BootId,
+    /// Token that the message must have.
     pub from_token: i64,
     pub at: Timestamp,
     pub to_owner: BootId,
@@ -38,9 +40,9 @@ pub(crate) enum ErrorChange {
     Set(Failure),
 }
 
-/// Columns of a message and of its event after a change or a first attempt.
+/// Values of columns of a message and of its event, after a change or a first attempt.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct State<'a> {
+pub(crate) struct ColumnValues<'a> {
     pub at: i64,
     /// `None` for the status of a message that waits.
     pub status: Option<Status>,
@@ -123,7 +125,7 @@ impl Change {
     fn new(lease: Lease, at: Timestamp, status: Option<Status>, to_owner: BootId) -> Self {
         Self {
             message_id: lease.message_id,
-            seq: lease.seq,
+            message_seq: lease.seq,
             from_owner: lease.owner,
             from_token: lease.token,
             at,
@@ -148,20 +150,20 @@ impl Change {
         self.ordered && (self.is_final() || self.due_at.is_none())
     }
 
-    /// Returns the lease that the change grants when `event` is its sequence number.
-    pub fn lease(&self, event: i64) -> Lease {
+    /// Returns the lease that the change grants when `event_seq` is the number of its event.
+    pub fn lease(&self, event_seq: i64) -> Lease {
         Lease {
             message_id: self.message_id.clone(),
-            seq: self.seq,
+            seq: self.message_seq,
             owner: self.to_owner.clone(),
-            token: event,
+            token: event_seq,
             ordered: self.ordered,
         }
     }
 
-    /// Returns the columns that the change writes.
-    pub fn state(&self) -> State<'_> {
-        State {
+    /// Returns the values that the change writes into columns.
+    pub fn column_values(&self) -> ColumnValues<'_> {
+        ColumnValues {
             at: self.at.as_millis(),
             status: self.status,
             attempts: self.attempts,
@@ -182,7 +184,7 @@ impl Change {
     }
 }
 
-impl<'a> State<'a> {
+impl<'a> ColumnValues<'a> {
     pub fn error_kind(&self) -> Option<&'static str> {
         self.failure.map(|failure| failure.kind.as_str())
     }

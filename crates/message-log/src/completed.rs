@@ -6,7 +6,7 @@ use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::message::{Failure, Status};
 
-use crate::change::State;
+use crate::change::ColumnValues;
 use crate::{Error, NewMessage, Outcome, TraceRecord, trace};
 
 /// A message and its first attempt, which ended before the message was appended. The message has no
@@ -42,7 +42,7 @@ impl CompletedRow {
     }
 
     /// Returns the columns that the message has after its attempt.
-    pub fn state(&self) -> State<'_> {
+    pub fn column_values(&self) -> ColumnValues<'_> {
         let CompletedMessage {
             at,
             outcome,
@@ -56,7 +56,7 @@ impl CompletedRow {
             outcome,
             Outcome::Delivered | Outcome::Retry { .. } | Outcome::DeadLetter | Outcome::Discarded
         );
-        State {
+        ColumnValues {
             at,
             status,
             attempts: outcome.is_attempt().then_some(1),

@@ -11,7 +11,7 @@ use super::columns::{bind_each, each};
 use super::commit_marker::CommitMarker;
 use super::text::{optional, text};
 use super::transaction::Transaction;
-use crate::append::Insertion;
+use crate::append::NewRow;
 use crate::{AppendOutcome, Dedupe, NewMessage};
 
 pub(super) const FIND_DUPLICATES: &str = "
@@ -76,13 +76,13 @@ pub(super) async fn append(
     }
     let duplicates = duplicates(tx, messages).await?;
     let mut fresh = Vec::with_capacity(messages.len());
-    let mut places = Vec::with_capacity(messages.len());
-    for &(at, message) in messages
+    let mut indexes = Vec::with_capacity(messages.len());
+    for &(index, message) in messages
         .iter()
-        .filter(|(at, _)| !duplicates.contains_key(at))
+        .filter(|(index, _)| !duplicates.contains_key(index))
     {
-        fresh.push(Insertion::new(message, tx.next_seq()?));
-        places.push(at);
+        fresh.push(NewRow::new(message, tx.next_seq()?));
+        indexes.push(index);
     }
     mark_queued(tx, &mut fresh).await?;
     insert(tx, &fresh).await?;
@@ -90,13 +90,9 @@ pub(super) async fn append(
 
     let mut appended: Vec<_> = duplicates
         .into_iter()
-        .map(|(at, id)| (at, AppendOutcome::Duplicate(id)))
+        .map(|(index, id)| (index, AppendOutcome::Duplicate(id)))
         .collect();
-    appended.extend(
-        places
-            .into_iter()
-            .zip(fresh.iter().map(Insertion::appended)),
-    );
+    appended.extend(indexes.into_iter().zip(fresh.iter().map(NewRow::outcome)));
     Ok(appended)
 }
 
@@ -113,7 +109,7 @@ async fn duplicates(
     let mut known = known_keys(tx, &keyed).await?;
     let mut duplicates = HashMap::new();
     let mut first: HashMap<(&str, &str), (&MessageId, Timestamp)> = HashMap::new();
-    for (number, (at, message)) in (0..).zip(keyed) {
+    for (number, (index, message)) in (0..).zip(keyed) {
         let flow = message.flow_id.as_str();
         let earlier = refusing(message).find_map(|dedupe| {
             first
@@ -121,9 +117,9 @@ async fn duplicates(
                 .filter(|(_, expires_at)| *expires_at > message.received_at)
         });
         if let Some(id) = known.remove(&number) {
-            duplicates.insert(at, MessageId::new(id));
+            duplicates.insert(index, MessageId::new(id));
         } else if let Some((id, _)) = earlier {
-            duplicates.insert(at, (*id).clone());
+            duplicates.insert(index, (*id).clone());
         } else {
             let expires_at = |dedupe: &Dedupe| message.received_at.after(dedupe.ttl);
             for dedupe in &message.dedupe {
@@ -169,7 +165,7 @@ async fn known_keys(
 }
 
 /// Finds the messages that have an unfinished one of their key before them.
-async fn mark_queued(tx: &mut Transaction<'_>, fresh: &mut [Insertion<'_>]) -> sqlx::Result<()> {
+async fn mark_queued(tx: &mut Transaction<'_>, fresh: &mut [NewRow<'_>]) -> sqlx::Result<()> {
     let mut keys: Vec<(i64, (&str, &str))> = Vec::new();
     let mut numbers: HashMap<(&str, &str), i64> = HashMap::new();
     for key in fresh.iter().filter_map(order) {
@@ -200,7 +196,7 @@ async fn mark_queued(tx: &mut Transaction<'_>, fresh: &mut [Insertion<'_>]) -> s
     Ok(())
 }
 
-async fn insert(tx: &mut Transaction<'_>, fresh: &[Insertion<'_>]) -> sqlx::Result<()> {
+async fn insert(tx: &mut Transaction<'_>, fresh: &[NewRow<'_>]) -> sqlx::Result<()> {
     let Some(first) = fresh.first() else {
         return Ok(());
     };
@@ -236,7 +232,7 @@ async fn insert(tx: &mut Transaction<'_>, fresh: &[Insertion<'_>]) -> sqlx::Resu
     Ok(())
 }
 
-async fn insert_keys(tx: &mut Transaction<'_>, fresh: &[Insertion<'_>]) -> sqlx::Result<()> {
+async fn insert_keys(tx: &mut Transaction<'_>, fresh: &[NewRow<'_>]) -> sqlx::Result<()> {
     let keys: Vec<(&NewMessage, &Dedupe)> = fresh
         .iter()
         .flat_map(|fresh| {
@@ -301,8 +297,8 @@ fn refusing(message: &NewMessage) -> impl Iterator<Item = &Dedupe> {
 }
 
 /// Returns the flow and the ordering key of a message, if it has one.
-fn order<'m>(insertion: &Insertion<'m>) -> Option<(&'m str, &'m str)> {
-    let message = insertion.message;
+fn order<'m>(row: &NewRow<'m>) -> Option<(&'m str, &'m str)> {
+    let message = row.message;
     let key = message.ordering_key.as_deref()?;
     Some((message.flow_id.as_str(), key))
 }

@@ -11,7 +11,7 @@ use super::commit_marker::CommitMarker;
 use super::text::optional;
 use super::transaction::Transaction;
 use crate::Lease;
-use crate::change::{Change, ErrorChange, State};
+use crate::change::{Change, ColumnValues, ErrorChange};
 
 /// Changes messages that still have the owner and the token with which the changes were decided.
 /// The token becomes the event of the change, so that a second change with the former token has no
@@ -71,10 +71,10 @@ WHERE m.seq = next.seq";
 
 /// A change and the sequence number of its event.
 struct NumberedChange<'c> {
-    event: i64,
-    at: usize,
+    event_seq: i64,
+    index: usize,
     change: &'c Change,
-    state: State<'c>,
+    columns: ColumnValues<'c>,
 }
 
 /// Applies changes. Returns for each the lease that it granted, or `None` if it had no effect.
@@ -83,47 +83,49 @@ pub(super) async fn apply(
     changes: &[(usize, &Change)],
 ) -> sqlx::Result<Vec<(usize, Option<Lease>)>> {
     let mut numbered = Vec::with_capacity(changes.len());
-    for &(at, change) in changes {
+    for &(index, change) in changes {
         numbered.push(NumberedChange {
-            event: tx.next_seq()?,
-            at,
+            event_seq: tx.next_seq()?,
+            index,
             change,
-            state: change.state(),
+            columns: change.column_values(),
         });
     }
     // Rows are locked in the order of the messages, by every transaction.
-    numbered.sort_by_key(|numbered| numbered.change.seq);
+    numbered.sort_by_key(|numbered| numbered.change.message_seq);
     let Some(first) = numbered.first() else {
         return Ok(Vec::new());
     };
-    let effective = write(tx, first.change.seq, &numbered).await?;
+    let effective = write(tx, first.change.message_seq, &numbered).await?;
     let ended: Vec<i64> = numbered
         .iter()
-        .filter(|numbered| numbered.change.ends_order() && effective.contains(&numbered.event))
-        .map(|numbered| numbered.change.seq)
+        .filter(|numbered| numbered.change.ends_order() && effective.contains(&numbered.event_seq))
+        .map(|numbered| numbered.change.message_seq)
         .collect();
     advance(tx, ended).await?;
     if let Some(written) = numbered
         .iter()
-        .find(|numbered| effective.contains(&numbered.event))
+        .find(|numbered| effective.contains(&numbered.event_seq))
     {
         let NumberedChange {
-            event: seq, change, ..
+            event_seq: seq,
+            change,
+            ..
         } = *written;
         tx.marker = Some(CommitMarker::Event {
-            message: change.seq,
+            message: change.message_seq,
             seq,
             at: change.at,
         });
     }
     let lease = |n: &NumberedChange<'_>| {
         effective
-            .contains(&n.event)
-            .then(|| n.change.lease(n.event))
+            .contains(&n.event_seq)
+            .then(|| n.change.lease(n.event_seq))
     };
     Ok(numbered
         .iter()
-        .map(|numbered| (numbered.at, lease(numbered)))
+        .map(|numbered| (numbered.index, lease(numbered)))
         .collect())
 }
 
@@ -148,23 +150,23 @@ async fn write(
     rows: &[NumberedChange<'_>],
 ) -> sqlx::Result<HashSet<i64>> {
     let query = bind_each!(sqlx::query(CHANGE).bind(first), rows, |n| [
-        n.change.seq,
+        n.change.message_seq,
         n.change.from_token,
         n.change.from_owner.as_str(),
-        n.event,
+        n.event_seq,
         n.change.to_owner.as_str(),
         n.change.status.map(Status::as_str),
         n.change.attempts.map(i64::from),
-        n.state.due_at,
-        n.state.completed_at,
+        n.columns.due_at,
+        n.columns.completed_at,
         matches!(n.change.error, ErrorChange::Keep),
-        n.state.error_kind(),
-        optional(n.state.error_message()),
-        optional(n.state.error_field()),
-        optional(n.state.error_expression()),
-        n.state.at,
-        n.state.output,
-        n.state.trace,
+        n.columns.error_kind(),
+        optional(n.columns.error_message()),
+        optional(n.columns.error_field()),
+        optional(n.columns.error_expression()),
+        n.columns.at,
+        n.columns.output,
+        n.columns.trace,
         n.change.message_id.as_str(),
     ]);
     let rows = query.fetch_all(&mut *tx.conn).await?;

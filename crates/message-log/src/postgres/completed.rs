@@ -8,7 +8,7 @@ use super::commit_marker::CommitMarker;
 use super::text::{optional, text};
 use super::transaction::Transaction;
 use crate::NewMessage;
-use crate::change::State;
+use crate::change::ColumnValues;
 use crate::completed::CompletedRow;
 
 pub(super) const INSERT: &str = "
@@ -45,9 +45,9 @@ FROM v";
 /// A row and its two events: that the message came in, and what its attempt came to.
 struct NumberedRow<'r> {
     seq: i64,
-    event: i64,
+    event_seq: i64,
     message: &'r NewMessage,
-    state: State<'r>,
+    columns: ColumnValues<'r>,
 }
 
 pub(super) async fn append(tx: &mut Transaction<'_>, rows: &[&CompletedRow]) -> sqlx::Result<()> {
@@ -55,9 +55,9 @@ pub(super) async fn append(tx: &mut Transaction<'_>, rows: &[&CompletedRow]) -> 
     for &row in rows {
         numbered.push(NumberedRow {
             seq: tx.next_seq()?,
-            event: tx.next_seq()?,
+            event_seq: tx.next_seq()?,
             message: row.message(),
-            state: row.state(),
+            columns: row.column_values(),
         });
     }
     let Some(first) = numbered.first() else {
@@ -70,7 +70,7 @@ pub(super) async fn append(tx: &mut Transaction<'_>, rows: &[&CompletedRow]) -> 
     let rows = &numbered;
     let query = bind_each!(sqlx::query(INSERT), rows, |n| [
         n.seq,
-        n.event,
+        n.event_seq,
         text(n.message.id.as_str()),
         text(n.message.account_id.as_str()),
         text(n.message.environment_id.as_str()),
@@ -78,25 +78,25 @@ pub(super) async fn append(tx: &mut Transaction<'_>, rows: &[&CompletedRow]) -> 
         text(&n.message.flow_name),
         i64::from(n.message.flow_version),
         n.message.trigger.as_str(),
-        n.state.status.unwrap_or(Status::Received).as_str(),
-        n.state.due_at,
-        n.state.attempts.map_or(0, i64::from),
+        n.columns.status.unwrap_or(Status::Received).as_str(),
+        n.columns.due_at,
+        n.columns.attempts.map_or(0, i64::from),
         i64::from(n.message.max_attempts.max(1)),
-        n.state.error_kind(),
-        optional(n.state.error_message()),
-        optional(n.state.error_field()),
-        optional(n.state.error_expression()),
+        n.columns.error_kind(),
+        optional(n.columns.error_message()),
+        optional(n.columns.error_field()),
+        optional(n.columns.error_expression()),
         n.message.received_at.as_millis(),
-        n.state.at,
-        n.state.completed_at,
+        n.columns.at,
+        n.columns.completed_at,
         optional(n.message.replay_of.as_ref().map(MessageId::as_str)),
         optional(n.message.batch_id.as_deref()),
         optional(n.message.traceparent.as_deref()),
         n.message.raw_body.as_ref(),
         n.message.payload.as_deref(),
         n.message.request.as_ref(),
-        n.state.output,
-        n.state.trace,
+        n.columns.output,
+        n.columns.trace,
     ]);
     query
         .bind(Status::Received.as_str())

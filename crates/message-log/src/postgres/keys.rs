@@ -55,7 +55,7 @@ pub(super) async fn lock(
                 );
             }
             Work::Settle(change) => {
-                ended.extend(Some(change.seq).filter(|_| Change::ends_order(change)))
+                ended.extend(Some(change.message_seq).filter(|_| Change::ends_order(change)))
             }
             Work::AppendCompleted(_) | Work::Checkpoint(_) => {}
         }

@@ -35,11 +35,11 @@ pub(super) async fn checkpoint(
         return Ok(Vec::new());
     }
     let held = held(tx, checkpoints).await?;
-    let good = |at: &usize| held.contains(&i64::try_from(*at).unwrap_or(-1));
+    let good = |index: &usize| held.contains(&i64::try_from(*index).unwrap_or(-1));
     // One statement does not write a row twice: of two outputs of one step, the later one.
     let kept: HashMap<(i64, &str), &StepCheckpoint> = checkpoints
         .iter()
-        .filter(|(at, _)| good(at))
+        .filter(|(index, _)| good(index))
         .map(|(_, checkpoint)| {
             (
                 (checkpoint.lease.seq, checkpoint.name.as_str()),
@@ -62,8 +62,8 @@ pub(super) async fn checkpoint(
         ]);
         query.execute(&mut *tx.conn).await?;
     }
-    let settled = |at: &usize| {
-        if good(at) {
+    let settled = |index: &usize| {
+        if good(index) {
             SettleOutcome::Done
         } else {
             SettleOutcome::Fenced
@@ -71,7 +71,7 @@ pub(super) async fn checkpoint(
     };
     Ok(checkpoints
         .iter()
-        .map(|(at, _)| (*at, settled(at)))
+        .map(|(index, _)| (*index, settled(index)))
         .collect())
 }
 
@@ -83,8 +83,8 @@ async fn held(
     let mut checkpoints = checkpoints.to_vec();
     checkpoints.sort_by_key(|(_, checkpoint)| checkpoint.lease.seq);
     let rows = sqlx::query(HELD)
-        .bind(each(&checkpoints, |(at, _)| {
-            i64::try_from(*at).unwrap_or(-1)
+        .bind(each(&checkpoints, |(index, _)| {
+            i64::try_from(*index).unwrap_or(-1)
         }))
         .bind(each(&checkpoints, |(_, checkpoint)| checkpoint.lease.seq))
         .bind(each(&checkpoints, |(_, checkpoint)| {

@@ -131,30 +131,30 @@ async fn apply(tx: &mut Transaction<'_>, operations: &[Operation]) -> sqlx::Resu
     let mut changes = Vec::new();
     let mut appends = Vec::new();
     let mut completed_rows = Vec::new();
-    for (at, operation) in operations.iter().enumerate() {
+    for (index, operation) in operations.iter().enumerate() {
         match &operation.work {
-            Work::Append(message) => appends.push((at, message.as_ref())),
+            Work::Append(message) => appends.push((index, message.as_ref())),
             Work::AppendCompleted(rows) => {
-                effects[at] =
+                effects[index] =
                     Effect::AppendedCompleted(u64::try_from(rows.len()).unwrap_or(u64::MAX));
                 completed_rows.extend(rows);
             }
-            Work::Checkpoint(checkpoint) => checkpoints.push((at, checkpoint.as_ref())),
-            Work::Settle(change) => changes.push((at, change.as_ref())),
+            Work::Checkpoint(checkpoint) => checkpoints.push((index, checkpoint.as_ref())),
+            Work::Settle(change) => changes.push((index, change.as_ref())),
         }
     }
-    for (at, settled) in step::checkpoint(tx, &checkpoints).await? {
-        effects[at] = Effect::Settled(settled);
+    for (index, settled) in step::checkpoint(tx, &checkpoints).await? {
+        effects[index] = Effect::Settled(settled);
     }
-    for (at, changed) in change::apply(tx, &changes).await? {
-        effects[at] = Effect::Settled(if changed.is_some() {
+    for (index, changed) in change::apply(tx, &changes).await? {
+        effects[index] = Effect::Settled(if changed.is_some() {
             SettleOutcome::Done
         } else {
             SettleOutcome::Fenced
         });
     }
-    for (at, appended) in append::append(tx, &appends).await? {
-        effects[at] = Effect::Appended(appended);
+    for (index, appended) in append::append(tx, &appends).await? {
+        effects[index] = Effect::Appended(appended);
     }
     completed::append(tx, &completed_rows).await?;
     Ok(effects)

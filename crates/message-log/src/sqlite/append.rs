@@ -5,7 +5,7 @@ use kanat_model::id::{FlowId, MessageId};
 use rusqlite::{OptionalExtension, params};
 
 use super::transaction::Transaction;
-use crate::append::Insertion;
+use crate::append::NewRow;
 use crate::{AppendOutcome, Dedupe, NewMessage};
 
 pub(super) const FIND_DUPLICATE: &str =
@@ -51,13 +51,13 @@ pub(super) fn append(
             return Ok(AppendOutcome::Duplicate(MessageId::new(first)));
         }
     }
-    let row = Insertion {
+    let row = NewRow {
         message,
         is_blocked: is_blocked(tx, message)?,
         seq: tx.take_seq(),
     };
     insert(tx, &row)?;
-    Ok(row.appended())
+    Ok(row.outcome())
 }
 
 /// Returns whether an unfinished message with the same ordering key was stored before.
@@ -87,7 +87,7 @@ pub(super) fn insert_body(
 }
 
 /// Stores a message under its sequence number.
-pub(super) fn insert(tx: &Transaction<'_, '_>, row: &Insertion<'_>) -> rusqlite::Result<()> {
+pub(super) fn insert(tx: &Transaction<'_, '_>, row: &NewRow<'_>) -> rusqlite::Result<()> {
     let message = row.message;
     // The first event of the message is the token of its first holder.
     let values = params![

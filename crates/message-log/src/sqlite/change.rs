@@ -55,72 +55,72 @@ pub(super) fn apply(
     tx: &mut Transaction<'_, '_>,
     change: &Change,
 ) -> rusqlite::Result<Option<Lease>> {
-    let event = tx.take_seq();
-    apply_with_seq(tx, change, event)
+    let event_seq = tx.take_seq();
+    apply_with_seq(tx, change, event_seq)
 }
 
 /// Makes a change like [`apply`], with an event whose sequence number was taken before.
 pub(super) fn apply_with_seq(
     tx: &Transaction<'_, '_>,
     change: &Change,
-    event: i64,
+    event_seq: i64,
 ) -> rusqlite::Result<Option<Lease>> {
-    if !update(tx, change, event)? {
+    if !update(tx, change, event_seq)? {
         return Ok(None);
     }
-    insert_event(tx, change, event)?;
+    insert_event(tx, change, event_seq)?;
     if change.ends_order() {
-        advance(tx, change.seq)?;
+        advance(tx, change.message_seq)?;
     }
-    Ok(Some(change.lease(event)))
+    Ok(Some(change.lease(event_seq)))
 }
 
-fn insert_event(tx: &Transaction<'_, '_>, change: &Change, event: i64) -> rusqlite::Result<()> {
-    let seq = change.seq;
-    let state = change.state();
+fn insert_event(tx: &Transaction<'_, '_>, change: &Change, event_seq: i64) -> rusqlite::Result<()> {
+    let seq = change.message_seq;
+    let columns = change.column_values();
     let (Some(status), Some(attempts), ErrorChange::Clear | ErrorChange::Set(_)) =
-        (state.status, state.attempts, &change.error)
+        (columns.status, columns.attempts, &change.error)
     else {
-        let values = params![event, seq, state.at, state.output, state.trace];
+        let values = params![event_seq, seq, columns.at, columns.output, columns.trace];
         tx.execute(INSERT_EVENT_FROM_ROW, values)?;
         return Ok(());
     };
     let values = params![
-        event,
+        event_seq,
         seq,
-        state.at,
+        columns.at,
         status.as_str(),
         attempts,
-        state.due_at,
-        state.error_kind(),
-        state.error_message(),
-        state.error_field(),
-        state.error_expression(),
-        state.output,
-        state.trace,
+        columns.due_at,
+        columns.error_kind(),
+        columns.error_message(),
+        columns.error_field(),
+        columns.error_expression(),
+        columns.output,
+        columns.trace,
     ];
     tx.execute(INSERT_EVENT, values)?;
     Ok(())
 }
 
-fn update(tx: &Transaction<'_, '_>, change: &Change, event: i64) -> rusqlite::Result<bool> {
+fn update(tx: &Transaction<'_, '_>, change: &Change, event_seq: i64) -> rusqlite::Result<bool> {
     let keep = i64::from(matches!(change.error, ErrorChange::Keep));
-    let state = change.state();
+    let columns = change.column_values();
     let values = params![
-        change.seq,
+        change.message_seq,
         change.from_token,
         change.from_owner.as_str(),
-        event,
+        event_seq,
         change.to_owner.as_str(),
-        state.status.map(Status::as_str),
-        state.attempts,
-        state.due_at,
-        state.completed_at,
+        columns.status.map(Status::as_str),
+        columns.attempts,
+        columns.due_at,
+        columns.completed_at,
         keep,
-        state.error_kind(),
-        state.error_message(),
-        state.error_field(),
-        state.error_expression(),
+        columns.error_kind(),
+        columns.error_message(),
+        columns.error_field(),
+        columns.error_expression(),
     ];
     Ok(tx.execute(CHANGE, values)? > 0)
 }

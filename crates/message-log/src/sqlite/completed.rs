@@ -9,7 +9,7 @@ use super::change::INSERT_EVENT;
 use super::operation::Effect;
 use super::transaction::Transaction;
 use crate::NewMessage;
-use crate::change::State;
+use crate::change::ColumnValues;
 use crate::completed::CompletedRow;
 
 const INSERT_COMPLETED: &str = "
@@ -28,12 +28,12 @@ pub(super) fn append(
 ) -> rusqlite::Result<Effect> {
     for row in rows {
         let seq = tx.take_seq();
-        let event = tx.take_seq();
+        let event_seq = tx.take_seq();
         FirstAttempt {
             message: row.message(),
             seq,
-            event,
-            state: row.state(),
+            event_seq,
+            columns: row.column_values(),
         }
         .insert(tx)?;
     }
@@ -47,8 +47,8 @@ pub(super) struct FirstAttempt<'r> {
     pub message: &'r NewMessage,
     pub seq: i64,
     /// Sequence number of the end of the attempt.
-    pub event: i64,
-    pub state: State<'r>,
+    pub event_seq: i64,
+    pub columns: ColumnValues<'r>,
 }
 
 impl FirstAttempt<'_> {
@@ -56,11 +56,11 @@ impl FirstAttempt<'_> {
         let Self {
             message,
             seq,
-            event,
-            state,
+            event_seq,
+            columns,
         } = *self;
-        let status = state.status.unwrap_or(Status::Received).as_str();
-        let attempts = state.attempts.unwrap_or(0);
+        let status = columns.status.unwrap_or(Status::Received).as_str();
+        let attempts = columns.attempts.unwrap_or(0);
         let values = params![
             seq,
             message.id.as_str(),
@@ -72,16 +72,16 @@ impl FirstAttempt<'_> {
             message.trigger.as_str(),
             status,
             Status::Received.as_str(),
-            event,
-            state.due_at,
+            event_seq,
+            columns.due_at,
             attempts,
             message.max_attempts.max(1),
-            state.error_kind(),
-            state.error_message(),
-            state.error_field(),
-            state.error_expression(),
+            columns.error_kind(),
+            columns.error_message(),
+            columns.error_field(),
+            columns.error_expression(),
             message.received_at.as_millis(),
-            state.completed_at,
+            columns.completed_at,
             message.replay_of.as_ref().map(MessageId::as_str),
             message.batch_id,
             message.traceparent,
@@ -90,18 +90,18 @@ impl FirstAttempt<'_> {
         tx.execute(INSERT_COMPLETED, values)?;
         insert_body(tx, seq, message)?;
         let values = params![
-            event,
+            event_seq,
             seq,
-            state.at,
+            columns.at,
             status,
             attempts,
-            state.due_at,
-            state.error_kind(),
-            state.error_message(),
-            state.error_field(),
-            state.error_expression(),
-            state.output,
-            state.trace,
+            columns.due_at,
+            columns.error_kind(),
+            columns.error_message(),
+            columns.error_field(),
+            columns.error_expression(),
+            columns.output,
+            columns.trace,
         ];
         tx.execute(INSERT_EVENT, values)?;
         Ok(())

@@ -66,7 +66,7 @@ use super::operation::{Effect, Work};
 use super::options::{BUSY_TIMEOUT, CommitDurability, Durability, Options};
 use super::statements::Statements;
 use super::sync_failures::SyncFailures;
-use crate::append::Insertion;
+use crate::append::NewRow;
 use crate::change::Change;
 use crate::{Error, NewMessage, SettleOutcome};
 
@@ -258,7 +258,9 @@ impl Journal {
     pub fn add_pending(&mut self, work: Work, seq: Option<i64>) {
         match (work, seq) {
             (Work::Append(message), Some(seq)) => self.pending.add_message(seq, message),
-            (Work::Settle(change), Some(event)) => self.pending.add_end(event, change),
+            (Work::Settle(change), Some(event_seq)) => {
+                self.pending.add_settlement(event_seq, change)
+            }
             _ => {}
         }
     }
@@ -320,7 +322,7 @@ fn encode_batch(
         last_seq,
     };
     let mut ids = Vec::new();
-    let mut ended = Vec::new();
+    let mut settled = Vec::new();
     for operation in operations {
         let next = write.last_seq + 1;
         let result = match &operation.work {
@@ -333,15 +335,16 @@ fn encode_batch(
                 ids.push(hash);
                 record.push_message(next, message);
                 OperationResult {
-                    effect: Effect::Appended(Insertion::new(message, next).appended()),
+                    effect: Effect::Appended(NewRow::new(message, next).outcome()),
                     seq: Some(next),
                 }
             }
             Work::Settle(change)
-                if !ended.contains(&change.seq) && lease_is_valid(pending, conn, change)? =>
+                if !settled.contains(&change.message_seq)
+                    && lease_is_valid(pending, conn, change)? =>
             {
-                ended.push(change.seq);
-                record.push_end(next, change);
+                settled.push(change.message_seq);
+                record.push_settlement(next, change);
                 OperationResult {
                     effect: Effect::Settled(SettleOutcome::Done),
                     seq: Some(next),
@@ -371,7 +374,11 @@ fn lease_is_valid(
     if let Some(lease_is_valid) = pending.lease_is_valid(change) {
         return Ok(lease_is_valid);
     }
-    let lease = params![change.seq, change.from_token, change.from_owner.as_str()];
+    let lease = params![
+        change.message_seq,
+        change.from_token,
+        change.from_owner.as_str()
+    ];
     conn.prepare_cached(FIND_LEASE)?.exists(lease)
 }
 

@@ -38,7 +38,7 @@ pub(super) struct JournalFile {
     path: PathBuf,
     salt: i64,
     /// Offset of the next record.
-    end: u64,
+    next_offset: u64,
     /// Length that is filled and synced.
     filled: u64,
     /// Number of the last record. Numbers grow by one, so that a remnant of an earlier use of the
@@ -96,7 +96,7 @@ impl JournalFile {
             file,
             path: path.to_owned(),
             salt,
-            end: HEADER_BYTES,
+            next_offset: HEADER_BYTES,
             filled: HEADER_BYTES,
             number,
         };
@@ -107,7 +107,7 @@ impl JournalFile {
 
     /// Returns whether a record of `bytes` can be written before the file is reused.
     pub fn has_room_for(&self, bytes: usize) -> bool {
-        self.end.saturating_add(bytes as u64) <= MAX_BYTES
+        self.next_offset.saturating_add(bytes as u64) <= MAX_BYTES
     }
 
     /// Returns whether a record of `bytes` can ever be written.
@@ -125,22 +125,22 @@ impl JournalFile {
         frame[..8].copy_from_slice(&number.to_le_bytes());
         frame[8..12].copy_from_slice(&length.to_le_bytes());
         frame[12..].copy_from_slice(&checksum(self.salt, number, payload).to_le_bytes());
-        let end = self.end + record.len() as u64;
-        while end > self.filled {
+        let next_offset = self.next_offset + record.len() as u64;
+        while next_offset > self.filled {
             self.grow().map_err(AppendError::from_growth)?;
         }
         self.file
-            .write_all_at(record, self.end)
+            .write_all_at(record, self.next_offset)
             .map_err(AppendError::Broken)?;
         self.file.sync_data().map_err(AppendError::Broken)?;
-        self.end = end;
+        self.next_offset = next_offset;
         self.number = number;
         Ok(number)
     }
 
     /// Reuses the file from its start, because no record in it is needed any more.
     pub fn restart(&mut self) {
-        self.end = HEADER_BYTES;
+        self.next_offset = HEADER_BYTES;
     }
 
     /// Removes the file, because no record in it is needed any more.

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use kanat_model::id::MessageId;
 
-use crate::append::Insertion;
+use crate::append::NewRow;
 use crate::change::Change;
 use crate::sqlite::transaction::Transaction;
 use crate::sqlite::{append, change, completed};
@@ -15,7 +15,7 @@ use crate::{NewMessage, Placement};
 /// lots are applied records.
 const SET_APPLIED_RECORDS: &str = "UPDATE counters SET value = ? WHERE name = 'folded_lots'";
 
-/// Messages and ends of messages, in the order of their arrival.
+/// Messages and final settlements, in the order of their arrival.
 #[derive(Default)]
 pub(in crate::sqlite) struct PendingWrites {
     /// Number of the last journal record.
@@ -27,22 +27,22 @@ pub(in crate::sqlite) struct PendingWrites {
     /// Hashes of the ids of `messages`.
     ids: HashSet<u64>,
     hasher: RandomState,
-    /// Ends of messages that the tables have.
-    ends: Vec<PendingEnd>,
-    /// Sequence numbers of the messages of `ends`.
-    ended: HashSet<i64>,
+    /// Settlements of messages that the tables have.
+    settlements: Vec<PendingSettlement>,
+    /// Sequence numbers of the messages of `settlements`.
+    settled: HashSet<i64>,
 }
 
 struct PendingMessage {
     seq: i64,
     message: Box<NewMessage>,
-    /// End of the message, if it has come to one already.
-    end: Option<PendingEnd>,
+    /// `None` while the message has not ended.
+    settlement: Option<PendingSettlement>,
 }
 
-struct PendingEnd {
-    /// Sequence number of the end's event.
-    event: i64,
+struct PendingSettlement {
+    /// Sequence number of its event.
+    event_seq: i64,
     change: Box<Change>,
 }
 
@@ -61,31 +61,43 @@ impl PendingWrites {
         self.len() == 0 && self.last_record_number == self.applied_record_number
     }
 
-    /// Returns the number of messages and separate ends.
+    /// Returns the number of messages and of settlements of other messages.
     pub fn len(&self) -> usize {
-        self.messages.len() + self.ends.len()
+        self.messages.len() + self.settlements.len()
     }
 
     /// Returns the largest sequence number of a write; 0 when there is none.
     pub fn last_seq(&self) -> i64 {
-        let messages = self
-            .messages
-            .iter()
-            .flat_map(|pending| [Some(pending.seq), pending.end.as_ref().map(|end| end.event)]);
+        let messages = self.messages.iter().flat_map(|pending| {
+            [
+                Some(pending.seq),
+                pending
+                    .settlement
+                    .as_ref()
+                    .map(|settlement| settlement.event_seq),
+            ]
+        });
         messages
             .flatten()
-            .chain(self.ends.iter().map(|end| end.event))
+            .chain(
+                self.settlements
+                    .iter()
+                    .map(|settlement| settlement.event_seq),
+            )
             .max()
             .unwrap_or(0)
     }
 
     /// Returns the smallest sequence number of a write; `None` when there is none.
     fn first_seq(&self) -> Option<i64> {
-        let ends = self.ends.iter().map(|end| end.event);
+        let settlements = self
+            .settlements
+            .iter()
+            .map(|settlement| settlement.event_seq);
         self.messages
             .iter()
             .map(|pending| pending.seq)
-            .chain(ends)
+            .chain(settlements)
             .min()
     }
 
@@ -96,16 +108,21 @@ impl PendingWrites {
             return false;
         };
         let offset = last_seq.max(self.last_seq()) + 1 - first;
-        for PendingMessage { seq, end, .. } in &mut self.messages {
+        for PendingMessage {
+            seq, settlement, ..
+        } in &mut self.messages
+        {
             *seq += offset;
-            if let Some(PendingEnd { event, change }) = end {
-                *event += offset;
-                change.seq += offset;
+            if let Some(PendingSettlement { event_seq, change }) = settlement {
+                *event_seq += offset;
+                change.message_seq += offset;
                 change.from_token += offset;
             }
         }
-        // The messages of these ends are in the tables, and keep their sequence numbers.
-        self.ends.iter_mut().for_each(|end| end.event += offset);
+        // The messages of these settlements are in the tables, and keep their sequence numbers.
+        self.settlements
+            .iter_mut()
+            .for_each(|settlement| settlement.event_seq += offset);
         true
     }
 
@@ -122,9 +139,9 @@ impl PendingWrites {
     /// Returns whether the lease that `change` relies on is good; `None` when only the tables can
     /// tell.
     pub fn lease_is_valid(&self, change: &Change) -> Option<bool> {
-        match self.find(change.seq) {
+        match self.find(change.message_seq) {
             Some(index) => Some(self.messages[index].lease_is_valid(change)),
-            None => self.ended.contains(&change.seq).then_some(false),
+            None => self.settled.contains(&change.message_seq).then_some(false),
         }
     }
 
@@ -140,17 +157,20 @@ impl PendingWrites {
         self.messages.push(PendingMessage {
             seq,
             message,
-            end: None,
+            settlement: None,
         });
     }
 
-    /// Adds the end of a message whose lease was good.
-    pub fn add_end(&mut self, event: i64, change: Box<Change>) {
-        match self.find(change.seq) {
-            Some(index) => self.messages[index].end = Some(PendingEnd { event, change }),
+    /// Adds the final settlement of a message whose lease was valid.
+    pub fn add_settlement(&mut self, event_seq: i64, change: Box<Change>) {
+        match self.find(change.message_seq) {
+            Some(index) => {
+                self.messages[index].settlement = Some(PendingSettlement { event_seq, change })
+            }
             None => {
-                self.ended.insert(change.seq);
-                self.ends.push(PendingEnd { event, change });
+                self.settled.insert(change.message_seq);
+                self.settlements
+                    .push(PendingSettlement { event_seq, change });
             }
         }
     }
@@ -163,20 +183,25 @@ impl PendingWrites {
 
     /// Applies all writes to the tables.
     pub fn apply(&self, tx: &Transaction<'_, '_>) -> rusqlite::Result<()> {
-        for PendingMessage { seq, message, end } in &self.messages {
-            match end {
-                None => append::insert(tx, &Insertion::new(message, *seq))?,
-                Some(PendingEnd { event, change }) => completed::FirstAttempt {
+        for PendingMessage {
+            seq,
+            message,
+            settlement,
+        } in &self.messages
+        {
+            match settlement {
+                None => append::insert(tx, &NewRow::new(message, *seq))?,
+                Some(PendingSettlement { event_seq, change }) => completed::FirstAttempt {
                     message,
                     seq: *seq,
-                    event: *event,
-                    state: change.state(),
+                    event_seq: *event_seq,
+                    columns: change.column_values(),
                 }
                 .insert(tx)?,
             }
         }
-        for PendingEnd { event, change } in &self.ends {
-            change::apply_with_seq(tx, change, *event)?;
+        for PendingSettlement { event_seq, change } in &self.settlements {
+            change::apply_with_seq(tx, change, *event_seq)?;
         }
         if self.last_record_number != self.applied_record_number {
             tx.execute(SET_APPLIED_RECORDS, [self.last_record_number])?;
@@ -206,8 +231,8 @@ impl PendingWrites {
         self.applied_record_number = self.last_record_number;
         self.messages.clear();
         self.ids.clear();
-        self.ends.clear();
-        self.ended.clear();
+        self.settlements.clear();
+        self.settled.clear();
     }
 }
 
@@ -217,8 +242,8 @@ impl PendingMessage {
             return false;
         };
         // The token of a message's first holder is the message's sequence number.
-        self.end.is_none()
-            && self.seq == change.seq
+        self.settlement.is_none()
+            && self.seq == change.message_seq
             && self.seq == change.from_token
             && *owner == change.from_owner
     }

@@ -1,4 +1,4 @@
-//! Payload of a journal record: the messages and the ends of messages of one batch.
+//! Payload of a journal record: the messages and the final settlements of one batch.
 //!
 //! Fields follow one another without names, so that a change of them needs a new magic of the file.
 //! A text or a body has its length before it. An optional field has a byte before it that says
@@ -15,8 +15,8 @@ use crate::{Error, NewMessage, Placement};
 
 /// Tag of a message.
 const MESSAGE: u8 = 1;
-/// Tag of the end of a message.
-const END: u8 = 2;
+/// Tag of a final settlement.
+const SETTLEMENT: u8 = 2;
 
 /// Capacity that is kept for the next record. A large record does not hold memory for good.
 const MAX_KEPT_BYTES: usize = 256 * 1024;
@@ -29,8 +29,8 @@ pub(super) struct JournalRecord(Vec<u8>);
 pub(super) struct DecodedRecord {
     /// Messages with their sequence numbers.
     pub messages: Vec<(i64, NewMessage)>,
-    /// Ends of messages with the sequence numbers of their events.
-    pub ends: Vec<(i64, Change)>,
+    /// Final settlements with the sequence numbers of their events.
+    pub settlements: Vec<(i64, Change)>,
 }
 
 impl JournalRecord {
@@ -83,11 +83,11 @@ impl JournalRecord {
         self.put_bytes(owner);
     }
 
-    pub fn push_end(&mut self, event: i64, change: &Change) {
-        self.0.push(END);
-        self.put_number(event);
+    pub fn push_settlement(&mut self, event_seq: i64, change: &Change) {
+        self.0.push(SETTLEMENT);
+        self.put_number(event_seq);
         self.put_bytes(change.message_id.as_str());
-        self.put_number(change.seq);
+        self.put_number(change.message_seq);
         self.put_bytes(change.from_owner.as_str());
         self.put_number(change.from_token);
         self.put_number(change.at.as_millis());
@@ -134,7 +134,9 @@ pub(super) fn decode(payload: Vec<u8>) -> Result<DecodedRecord, Error> {
     while !rest.0.is_empty() {
         match rest.byte() {
             Some(MESSAGE) => record.messages.push(rest.message().ok_or_else(unreadable)?),
-            Some(END) => record.ends.push(rest.end().ok_or_else(unreadable)?),
+            Some(SETTLEMENT) => record
+                .settlements
+                .push(rest.settlement().ok_or_else(unreadable)?),
             _ => return Err(unreadable()),
         }
     }
@@ -149,8 +151,8 @@ pub(in crate::sqlite) fn reencode(payload: Vec<u8>) -> Option<Vec<u8>> {
     for (seq, message) in &decoded.messages {
         record.push_message(*seq, message);
     }
-    for (event, change) in &decoded.ends {
-        record.push_end(*event, change);
+    for (event_seq, change) in &decoded.settlements {
+        record.push_settlement(*event_seq, change);
     }
     Some(record.0.split_off(FRAME_BYTES))
 }
@@ -189,11 +191,11 @@ impl PayloadReader {
         Some((seq, message))
     }
 
-    fn end(&mut self) -> Option<(i64, Change)> {
-        let event = self.number()?;
+    fn settlement(&mut self) -> Option<(i64, Change)> {
+        let event_seq = self.number()?;
         let change = Change {
             message_id: MessageId::new(self.text()?),
-            seq: self.number()?,
+            message_seq: self.number()?,
             from_owner: BootId::new(self.text()?),
             from_token: self.number()?,
             at: Timestamp::from_millis(self.number()?),
@@ -216,7 +218,7 @@ impl PayloadReader {
             trace: self.optional(Self::text)?,
             ordered: false,
         };
-        Some((event, change))
+        Some((event_seq, change))
     }
 
     fn byte(&mut self) -> Option<u8> {
@@ -282,7 +284,7 @@ mod tests {
         };
         let change = Change {
             message_id: message.id.clone(),
-            seq: 7,
+            message_seq: 7,
             from_owner: BootId::new("boot_1"),
             from_token: 7,
             at: Timestamp::from_millis(12),
@@ -297,7 +299,7 @@ mod tests {
         };
         let mut record = JournalRecord::new();
         record.push_message(7, &message);
-        record.push_end(8, &change);
+        record.push_settlement(8, &change);
         assert!(!record.is_empty());
         let payload = record.bytes_mut()[FRAME_BYTES..].to_vec();
         record.clear();
@@ -312,8 +314,8 @@ mod tests {
         let [(7, decoded_message)] = decoded.messages.as_slice() else {
             panic!("one message")
         };
-        let [(8, decoded_change)] = decoded.ends.as_slice() else {
-            panic!("one end")
+        let [(8, decoded_change)] = decoded.settlements.as_slice() else {
+            panic!("one settlement")
         };
         assert_eq!(format!("{decoded_message:?}"), format!("{message:?}"));
         assert_eq!(format!("{decoded_change:?}"), format!("{change:?}"));

@@ -163,8 +163,8 @@ fn decode_into(mut pending: PendingWrites, records: Vec<RawRecord>) -> Result<Pe
         for (seq, message) in decoded.messages {
             pending.add_message(seq, Box::new(message));
         }
-        for (event, change) in decoded.ends {
-            pending.add_end(event, Box::new(change));
+        for (event_seq, change) in decoded.settlements {
+            pending.add_settlement(event_seq, Box::new(change));
         }
         pending.last_record_number = number;
     }

@@ -72,10 +72,10 @@ fn a_torn_record_ends_the_file() {
     let path = folder.path().join("journal");
     let mut journal = JournalFile::create(&path, 1, 0).unwrap();
     write(&mut journal, "first");
-    let second = journal.end;
+    let second = journal.next_offset;
     write(&mut journal, "second");
     let whole = std::fs::read(&path).unwrap();
-    let end = usize::try_from(journal.end).unwrap();
+    let end = usize::try_from(journal.next_offset).unwrap();
     for at in usize::try_from(second).unwrap()..end {
         let mut torn = whole.clone();
         torn[at] ^= 0x10;
@@ -115,7 +115,7 @@ fn valid_records_after_any_damaged_one_are_salvaged() {
     let ends: Vec<u64> = (10..=14)
         .map(|number| {
             write(&mut journal, &format!("number {number}"));
-            journal.end
+            journal.next_offset
         })
         .collect();
     let whole = std::fs::read(&path).unwrap();
@@ -192,7 +192,7 @@ fn a_failed_sync_is_not_taken_for_a_full_disk() {
             file,
             path: PathBuf::new(),
             salt: 1,
-            end: 0,
+            next_offset: 0,
             filled,
             number: 0,
         };
