@@ -7,8 +7,8 @@ mod paused;
 mod stream;
 
 use kanat_message_log::{
-    Dedupe, Filter, Message, MessagePage, NewMessage, Position, RetryVersion, Tenant, TraceRecord,
-    key,
+    DedupeKey, Filter, Message, MessagePage, NewMessage, Position, RetryVersion, Tenant,
+    TraceRecord, key,
 };
 use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::{Status, Trigger};
@@ -198,7 +198,7 @@ async fn retry_version(
     Ok(RetryVersion {
         flow_version: plan.version,
         ordering_key: keys.ordering,
-        dedupe: keys.idempotency,
+        dedupe_key: keys.idempotency,
     })
 }
 
@@ -220,7 +220,7 @@ pub async fn replay(call: &Call, id: &MessageId) -> Result<MessageId> {
         ..replayed(message, content, &plan, &keys)
     };
     let name = call.caller.idempotency_id.as_deref();
-    replay.dedupe.extend(name.map(key::management));
+    replay.dedupe_keys.extend(name.map(key::management));
     let entity = Entity::of(&call.caller.environment_id, id);
     let after = json!({ "messageId": replay.id, "replayOf": id });
     audit::record_before_work(call, entity, Some(after)).await?;
@@ -299,7 +299,7 @@ fn replayed(
 ) -> NewMessage {
     let received_at = Timestamp::now();
     let keys = keys.of_content(&content, received_at);
-    let dedupe = keys.idempotency.map(Dedupe::accepting_repeats);
+    let dedupe = keys.idempotency.map(DedupeKey::accepting_repeats);
     NewMessage {
         id: MessageId::generate(),
         account_id: message.account_id,
@@ -313,7 +313,7 @@ fn replayed(
         request: content.request,
         received_at,
         ordering_key: keys.ordering,
-        dedupe: dedupe.into_iter().collect(),
+        dedupe_keys: dedupe.into_iter().collect(),
         replay_of: Some(message.id),
         batch_id: None,
         max_attempts: max_attempts(plan),

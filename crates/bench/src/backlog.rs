@@ -196,7 +196,7 @@ fn message(n: usize, received_at: Timestamp, place: Placement) -> NewMessage {
         request: Bytes::from_static(br#"{"method":"POST","headers":{},"query":{}}"#),
         received_at,
         ordering_key: None,
-        dedupe: Vec::new(),
+        dedupe_keys: Vec::new(),
         replay_of: None,
         batch_id: None,
         max_attempts: 4,

@@ -32,13 +32,13 @@ pub struct NewMessage {
     /// JSON object with the headers, query, method, path parameters and time of the request, which
     /// expressions see as `trigger`.
     pub request: Bytes,
-    /// Instant of receipt, from which the time to live of the `dedupe` keys counts.
+    /// Instant of receipt, from which the time to live of the `dedupe_keys` counts.
     pub received_at: Timestamp,
     /// Key whose messages in one flow run one at a time, in the order of their appends.
     pub ordering_key: Option<String>,
     /// Deduplication keys. If the flow has seen one of them that refuses repeats, nothing is
     /// stored.
-    pub dedupe: Vec<Dedupe>,
+    pub dedupe_keys: Vec<DedupeKey>,
     pub replay_of: Option<MessageId>,
     pub batch_id: Option<String>,
     /// Number of attempts, with the first one; at least 1.
@@ -49,7 +49,7 @@ pub struct NewMessage {
 
 /// A key that identifies repeats of a message within its flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dedupe {
+pub struct DedupeKey {
     pub key: String,
     pub ttl: Duration,
     pub policy: RepeatPolicy,
@@ -65,7 +65,7 @@ pub enum RepeatPolicy {
     Accept,
 }
 
-impl Dedupe {
+impl DedupeKey {
     /// Returns the key with a policy that stores repeats.
     pub fn accepting_repeats(self) -> Self {
         Self {

@@ -6,7 +6,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::{BatchJobId, ScheduleId};
 use sha2::{Digest, Sha256};
 
-use crate::{Dedupe, RepeatPolicy};
+use crate::{DedupeKey, RepeatPolicy};
 
 /// How long a flow's idempotency key is remembered.
 const IDEMPOTENCY_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
@@ -18,9 +18,9 @@ const POLL_WINDOW: Duration = Duration::from_secs(60 * 60);
 const MAX_BYTES: usize = 256;
 
 /// The key that a flow's `idempotency_key` gave.
-pub fn idempotency(key: String) -> Dedupe {
+pub fn idempotency(key: String) -> DedupeKey {
     // Flows and senders choose their keys apart from each other, so these must not meet.
-    Dedupe {
+    DedupeKey {
         key: format!("key:{}", bounded(key)),
         ttl: IDEMPOTENCY_WINDOW,
         policy: RepeatPolicy::Refuse,
@@ -28,8 +28,8 @@ pub fn idempotency(key: String) -> Dedupe {
 }
 
 /// The id under which a sender delivers, remembered for `window`.
-pub fn delivery(id: String, window: Duration) -> Dedupe {
-    Dedupe {
+pub fn delivery(id: String, window: Duration) -> DedupeKey {
+    DedupeKey {
         key: format!("delivery:{}", bounded(id)),
         ttl: window,
         policy: RepeatPolicy::Refuse,
@@ -37,10 +37,10 @@ pub fn delivery(id: String, window: Duration) -> Dedupe {
 }
 
 /// Returns the key of a call that a consumer of a published API names.
-pub fn call(api: &str, consumer: &str, key: &str) -> Dedupe {
+pub fn call(api: &str, consumer: &str, key: &str) -> DedupeKey {
     // The length separates the name, which an issuer chose, from the key after it.
     let key = bounded(format!("{}:{consumer}:{key}", consumer.len()));
-    Dedupe {
+    DedupeKey {
         key: format!("call:{api}:{key}"),
         ttl: IDEMPOTENCY_WINDOW,
         policy: RepeatPolicy::Refuse,
@@ -48,8 +48,8 @@ pub fn call(api: &str, consumer: &str, key: &str) -> Dedupe {
 }
 
 /// The key of a call of the management API that came with an idempotency key.
-pub fn management(call: &str) -> Dedupe {
-    Dedupe {
+pub fn management(call: &str) -> DedupeKey {
+    DedupeKey {
         key: format!("management:{call}"),
         ttl: IDEMPOTENCY_WINDOW,
         policy: RepeatPolicy::Refuse,
@@ -57,8 +57,8 @@ pub fn management(call: &str) -> Dedupe {
 }
 
 /// A due time of a schedule, remembered for `window`.
-pub fn schedule(id: &ScheduleId, due: Timestamp, window: Duration) -> Dedupe {
-    Dedupe {
+pub fn schedule(id: &ScheduleId, due: Timestamp, window: Duration) -> DedupeKey {
+    DedupeKey {
         key: format!("schedule:{id}:{}", due.as_millis()),
         ttl: window,
         policy: RepeatPolicy::Refuse,
@@ -66,8 +66,8 @@ pub fn schedule(id: &ScheduleId, due: Timestamp, window: Duration) -> Dedupe {
 }
 
 /// A record of a batch job by its place, remembered for `window`.
-pub fn batch_record(job: &BatchJobId, position: i64, window: Duration) -> Dedupe {
-    Dedupe {
+pub fn batch_record(job: &BatchJobId, position: i64, window: Duration) -> DedupeKey {
+    DedupeKey {
         key: format!("batch:{job}:{position}"),
         ttl: window,
         policy: RepeatPolicy::Refuse,
@@ -75,8 +75,8 @@ pub fn batch_record(job: &BatchJobId, position: i64, window: Duration) -> Dedupe
 }
 
 /// Returns the key of a record that a poll appends for the n-th time, until it is noted as seen.
-pub fn record(id: &str, count: i64, hash: &str) -> Dedupe {
-    Dedupe {
+pub fn record(id: &str, count: i64, hash: &str) -> DedupeKey {
+    DedupeKey {
         key: format!("record:{count}:{hash}:{}", bounded(id.to_owned())),
         ttl: POLL_WINDOW,
         policy: RepeatPolicy::Refuse,
@@ -84,8 +84,8 @@ pub fn record(id: &str, count: i64, hash: &str) -> Dedupe {
 }
 
 /// A record by its place in a cycle of a poll, until the page is done.
-pub fn place(began_at: Timestamp, page: u32, index: usize, hash: &str) -> Dedupe {
-    Dedupe {
+pub fn place(began_at: Timestamp, page: u32, index: usize, hash: &str) -> DedupeKey {
+    DedupeKey {
         key: format!("place:{}:{page}:{index}:{hash}", began_at.as_millis()),
         ttl: POLL_WINDOW,
         policy: RepeatPolicy::Refuse,

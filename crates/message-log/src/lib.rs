@@ -41,7 +41,7 @@ pub mod sqlite;
 pub mod trace;
 mod walk;
 
-pub use append::{AppendOutcome, Dedupe, NewMessage, Placement, RepeatPolicy};
+pub use append::{AppendOutcome, DedupeKey, NewMessage, Placement, RepeatPolicy};
 pub use backlog::Backlog;
 pub use completed::CompletedMessage;
 pub use error::{Error, Result};

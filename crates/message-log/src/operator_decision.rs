@@ -2,7 +2,7 @@
 
 use kanat_model::message::Status;
 
-use crate::{Dedupe, Error};
+use crate::{DedupeKey, Error};
 
 /// Version of a flow that a retried dead letter runs under, with the keys that it gives the
 /// message.
@@ -13,7 +13,7 @@ pub struct RetryVersion {
     pub ordering_key: Option<String>,
     /// Key that the message holds from now on, if no other message does. The retry is no duplicate
     /// in either case. Keys that the message holds already stay.
-    pub dedupe: Option<Dedupe>,
+    pub dedupe_key: Option<DedupeKey>,
 }
 
 /// A decision about a message.

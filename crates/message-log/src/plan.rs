@@ -11,8 +11,9 @@ pub trait PlanStore: Send + Sync {
     /// Saves plans. A plan of the same flow and version is replaced.
     async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<()>;
 
-    /// Saves plans of flows and versions of which there is no plan. A plan that exists stays.
-    async fn add_plans(&self, plans: Vec<SavedPlan>) -> Result<()>;
+    /// Saves the plans of which the log has none of the same flow and version. A plan that exists
+    /// stays.
+    async fn save_missing_plans(&self, plans: Vec<SavedPlan>) -> Result<()>;
 
     /// Returns the plan of one version of a flow as it was saved.
     async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>>;
@@ -27,16 +28,16 @@ pub struct SavedPlan {
 }
 
 impl SavedPlan {
-    /// Version under which the mark of a deleted flow is saved. It is greater than that of any
+    /// Version under which the tombstone of a deleted flow is saved. It is greater than that of any
     /// plan.
-    pub const DELETION_MARK: u32 = u32::MAX;
+    pub const TOMBSTONE_VERSION: u32 = u32::MAX;
 
-    /// Returns the mark of a deleted flow, whose messages run under no plan. `deletion` names the
-    /// change.
-    pub fn end(flow_id: FlowId, deletion: Bytes) -> Self {
+    /// Returns the tombstone of a deleted flow, whose messages run under no plan. `deletion` names
+    /// the change that deleted it.
+    pub fn tombstone(flow_id: FlowId, deletion: Bytes) -> Self {
         Self {
             flow_id,
-            version: Self::DELETION_MARK,
+            version: Self::TOMBSTONE_VERSION,
             body: deletion,
         }
     }

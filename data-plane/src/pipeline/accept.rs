@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use kanat_message_log::{AppendOutcome, Dedupe, Error, NewMessage, Placement};
+use kanat_message_log::{AppendOutcome, DedupeKey, Error, NewMessage, Placement};
 use kanat_model::Timestamp;
 use kanat_model::id::MessageId;
 use kanat_model::message::Trigger;
@@ -31,7 +31,7 @@ pub(crate) struct Arrival {
     pub trigger_document: Bytes,
     pub at: Timestamp,
     pub ordering_key: Option<String>,
-    pub dedupe: Vec<Dedupe>,
+    pub dedupe: Vec<DedupeKey>,
     pub traceparent: Option<String>,
 }
 
@@ -279,7 +279,7 @@ pub(super) fn message_and_work(
         request: arrival.trigger_document,
         received_at: arrival.at,
         ordering_key: arrival.ordering_key,
-        dedupe: arrival.dedupe,
+        dedupe_keys: arrival.dedupe,
         replay_of: None,
         batch_id: None,
         max_attempts,

@@ -145,7 +145,7 @@ impl Versions {
         flow_id: &FlowId,
         environment: &Environment,
     ) -> Result<(), Error> {
-        let version = SavedPlan::DELETION_MARK;
+        let version = SavedPlan::TOMBSTONE_VERSION;
         let Some(mark) = self.log.plan(flow_id, version).await? else {
             return Ok(());
         };
@@ -241,7 +241,8 @@ pub async fn save_missing(
     flows: &[&DeployedFlow],
 ) -> Result<(), Error> {
     for batch in flows.chunks(BATCH_SIZE) {
-        log.add_plans(to_save(batch, environment.sealer())?).await?;
+        log.save_missing_plans(to_save(batch, environment.sealer())?)
+            .await?;
     }
     Ok(())
 }

@@ -184,7 +184,7 @@ impl Page<'_> {
         })
     }
 
-    fn message(&self, record: Bytes, known_by: kanat_message_log::Dedupe) -> NewMessage {
+    fn message(&self, record: Bytes, known_by: kanat_message_log::DedupeKey) -> NewMessage {
         let flow = &self.runnable.flow;
         let at = self.now;
         let plan = flow.plan();
@@ -207,7 +207,7 @@ impl Page<'_> {
             request: Bytes::from(request),
             received_at: at,
             ordering_key: keys.ordering.map(key::ordering),
-            dedupe: std::iter::once(known_by)
+            dedupe_keys: std::iter::once(known_by)
                 .chain(keys.idempotency.map(key::idempotency))
                 .collect(),
             replay_of: None,

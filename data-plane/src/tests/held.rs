@@ -155,7 +155,7 @@ fn waiting(environment: &str, flow: &str, received_at: Timestamp) -> NewMessage 
         request: Bytes::from_static(b"{}"),
         received_at,
         ordering_key: None,
-        dedupe: Vec::new(),
+        dedupe_keys: Vec::new(),
         replay_of: None,
         batch_id: None,
         max_attempts: 1,
@@ -170,7 +170,7 @@ async fn mark_deleted(log: &dyn MessageLog, flow: &str, epoch: &str, generation:
         epoch: epoch.to_owned(),
         generation,
     };
-    let mark = SavedPlan::end(FlowId::from(flow), deletion.encode_to_vec().into());
+    let mark = SavedPlan::tombstone(FlowId::from(flow), deletion.encode_to_vec().into());
     log.save_plans(vec![mark]).await.unwrap();
 }
 
@@ -288,7 +288,7 @@ async fn a_message_waits_until_the_node_that_accepted_it_has_written_its_version
             ..flow("grows")
         }),
     };
-    node.log.add_plans(vec![saved]).await.unwrap();
+    node.log.save_missing_plans(vec![saved]).await.unwrap();
     assert_eq!(node.finished(&id).await.status, Status::Delivered);
     node.stop().await;
     target.stop().await;

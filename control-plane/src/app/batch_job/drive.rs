@@ -359,7 +359,7 @@ async fn message_of(
     let mut message = prepare(app, start).await?;
     if job.retry_of.is_some() {
         // By the flow's key it would be a repeat of the message that failed, and run no more.
-        message.dedupe = vec![own];
+        message.dedupe_keys = vec![own];
     }
     Ok(message)
 }

@@ -29,7 +29,7 @@ pub(super) async fn mark(app: &App, id: &FlowId, version: SetVersion) -> Result<
         epoch: version.epoch.into_string(),
         generation: version.generation,
     };
-    let mark = SavedPlan::end(id.clone(), deletion.encode_to_vec().into());
+    let mark = SavedPlan::tombstone(id.clone(), deletion.encode_to_vec().into());
     Ok(app.log.save_plans(vec![mark]).await?)
 }
 

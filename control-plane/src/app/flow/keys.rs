@@ -6,7 +6,7 @@ use kanat_auth::seal::Sealer;
 use kanat_engine::trigger::{self, SEALED, sealing_context};
 use kanat_engine::{Input, Keys, Mask, Program};
 use kanat_mapping::{Effort, json};
-use kanat_message_log::{Content, Dedupe, key};
+use kanat_message_log::{Content, DedupeKey, key};
 use kanat_model::id::EnvironmentId;
 use kanat_model::{Error, Result, Timestamp};
 use kanat_proto::plan::v1::FlowPlan;
@@ -20,7 +20,7 @@ use crate::app::{App, environment};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MessageKeys {
     pub ordering: Option<String>,
-    pub idempotency: Option<Dedupe>,
+    pub idempotency: Option<DedupeKey>,
 }
 
 /// The key expressions of a version, with the resources that they read.

@@ -1,7 +1,7 @@
 //! Starting a flow without a sender: a person or a clock gives the payload, and any node runs it.
 
 use bytes::Bytes;
-use kanat_message_log::{AppendOutcome, Dedupe, NewMessage, Placement, SavedPlan};
+use kanat_message_log::{AppendOutcome, DedupeKey, NewMessage, Placement, SavedPlan};
 use kanat_model::id::{EnvironmentId, FlowId, MessageId};
 use kanat_model::message::Trigger;
 use kanat_model::{Result, Timestamp};
@@ -21,7 +21,7 @@ pub struct Start {
     pub trigger: Trigger,
     pub at: Timestamp,
     /// By what it is known, beside the flow's own key.
-    pub dedupe: Option<Dedupe>,
+    pub dedupe: Option<DedupeKey>,
     /// The batch job that it is a record of.
     pub batch_id: Option<String>,
     pub traceparent: Option<String>,
@@ -70,7 +70,7 @@ pub async fn prepare(app: &App, start: Start) -> Result<NewMessage> {
         request: Bytes::from(request),
         received_at: at,
         ordering_key: keys.ordering,
-        dedupe: dedupe.into_iter().chain(keys.idempotency).collect(),
+        dedupe_keys: dedupe.into_iter().chain(keys.idempotency).collect(),
         replay_of: None,
         batch_id,
         max_attempts,

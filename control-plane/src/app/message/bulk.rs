@@ -152,7 +152,7 @@ pub async fn replay_all(call: &Call, query: Query) -> Result<Vec<MessageId>> {
         let name = call.caller.idempotency_id.as_deref();
         let dedupe = name.map(|call| key::management(&format!("{call}:{}", message.id)));
         let mut message = replayed(message, content, plan, keys);
-        message.dedupe.extend(dedupe);
+        message.dedupe_keys.extend(dedupe);
         let message = NewMessage {
             received_at: begun.map_or(message.received_at, |at| at.max(message.received_at)),
             ..message

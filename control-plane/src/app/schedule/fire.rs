@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use kanat_message_log::{Dedupe, key};
+use kanat_message_log::{DedupeKey, key};
 use kanat_model::flow::Status;
 use kanat_model::message::Trigger;
 use kanat_model::{Result, Timestamp};
@@ -112,7 +112,7 @@ pub fn start_of(
     run: &ScheduledRun,
     plan: FlowPlan,
     at: Timestamp,
-    dedupe: Option<Dedupe>,
+    dedupe: Option<DedupeKey>,
     traceparent: Option<String>,
 ) -> Start {
     Start {

@@ -155,7 +155,7 @@ async fn a_message(app: &App, flow: &FlowId, at: Timestamp) -> MessageId {
         request: Bytes::from_static(b"{}"),
         received_at: at,
         ordering_key: None,
-        dedupe: Vec::new(),
+        dedupe_keys: Vec::new(),
         replay_of: None,
         batch_id: None,
         max_attempts: 1,

@@ -6,19 +6,19 @@ use kanat_model::id::FlowId;
 
 use super::Harness;
 use super::subject::{LONG, Subject, message, tenant};
-use crate::{AppendOutcome, Dedupe, Filter, NewMessage, RepeatPolicy};
+use crate::{AppendOutcome, DedupeKey, Filter, NewMessage, RepeatPolicy};
 
 fn keyed(flow: &FlowId, keys: &[&str], ttl: Duration) -> NewMessage {
-    let dedupe = keys
+    let dedupe_keys = keys
         .iter()
-        .map(|key| Dedupe {
+        .map(|key| DedupeKey {
             key: (*key).to_owned(),
             ttl,
             policy: RepeatPolicy::Refuse,
         })
         .collect();
     NewMessage {
-        dedupe,
+        dedupe_keys,
         ..message(flow)
     }
 }
@@ -72,8 +72,11 @@ pub async fn stores_a_repeat_that_is_meant_and_leaves_the_key_to_its_holder(harn
     let subject = Subject::open(harness).await;
     let meant = |key: &str| {
         let mut message = keyed(&flow, &[key], LONG);
-        let dedupe = std::mem::take(&mut message.dedupe);
-        message.dedupe = dedupe.into_iter().map(Dedupe::accepting_repeats).collect();
+        let dedupe = std::mem::take(&mut message.dedupe_keys);
+        message.dedupe_keys = dedupe
+            .into_iter()
+            .map(DedupeKey::accepting_repeats)
+            .collect();
         message
     };
     let first = keyed(&flow, &["a"], LONG);

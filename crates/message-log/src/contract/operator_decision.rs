@@ -14,7 +14,7 @@ fn version(flow_version: u32, ordering: Option<&str>, idempotency: Option<&str>)
     RetryVersion {
         flow_version,
         ordering_key: ordering.map(str::to_owned),
-        dedupe: idempotency.map(|text| key::idempotency(text.to_owned())),
+        dedupe_key: idempotency.map(|text| key::idempotency(text.to_owned())),
     }
 }
 
@@ -121,7 +121,7 @@ pub async fn retries_under_the_idempotency_key_of_the_version(harness: &dyn Harn
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
     let keyed = |text: &str| NewMessage {
-        dedupe: vec![key::idempotency(text.to_owned())],
+        dedupe_keys: vec![key::idempotency(text.to_owned())],
         ..message(&flow)
     };
     let first = subject.dead_letter(message(&flow)).await.message_id;

@@ -220,7 +220,9 @@ pub async fn adds_plans_that_it_lacks_and_replaces_none(harness: &dyn Harness) {
         .await
         .expect("it is taken");
     let former = vec![plan(1, "former"), plan(2, "former")];
-    log.add_plans(former).await.expect("they are taken");
+    log.save_missing_plans(former)
+        .await
+        .expect("they are taken");
     let of_version = async |version| log.plan(&flow, version).await.expect("the log reads");
     assert_eq!(of_version(1).await.as_deref(), Some(b"deployed".as_slice()));
     assert_eq!(of_version(2).await.as_deref(), Some(b"former".as_slice()));

@@ -246,7 +246,7 @@ pub fn message(flow: &FlowId) -> NewMessage {
         request: Bytes::from_static(br#"{"method":"POST"}"#),
         received_at: Timestamp::now(),
         ordering_key: None,
-        dedupe: Vec::new(),
+        dedupe_keys: Vec::new(),
         replay_of: None,
         batch_id: None,
         max_attempts: 4,

@@ -12,7 +12,7 @@ use super::commit_marker::CommitMarker;
 use super::text::{optional, text};
 use super::transaction::Transaction;
 use crate::append::NewRow;
-use crate::{AppendOutcome, Dedupe, NewMessage};
+use crate::{AppendOutcome, DedupeKey, NewMessage};
 
 pub(super) const FIND_DUPLICATES: &str = "
 SELECT v.number, d.message_id
@@ -103,7 +103,7 @@ async fn duplicates(
 ) -> sqlx::Result<HashMap<usize, MessageId>> {
     let keyed: Vec<(usize, &NewMessage)> = messages
         .iter()
-        .filter(|(_, m)| !m.dedupe.is_empty())
+        .filter(|(_, m)| !m.dedupe_keys.is_empty())
         .copied()
         .collect();
     let mut known = known_keys(tx, &keyed).await?;
@@ -121,8 +121,8 @@ async fn duplicates(
         } else if let Some((id, _)) = earlier {
             duplicates.insert(index, (*id).clone());
         } else {
-            let expires_at = |dedupe: &Dedupe| message.received_at.after(dedupe.ttl);
-            for dedupe in &message.dedupe {
+            let expires_at = |dedupe: &DedupeKey| message.received_at.after(dedupe.ttl);
+            for dedupe in &message.dedupe_keys {
                 let key = (flow, dedupe.key.as_str());
                 let holder = (&message.id, expires_at(dedupe));
                 if dedupe.refuses_repeats() {
@@ -233,12 +233,12 @@ async fn insert(tx: &mut Transaction<'_>, fresh: &[NewRow<'_>]) -> sqlx::Result<
 }
 
 async fn insert_keys(tx: &mut Transaction<'_>, fresh: &[NewRow<'_>]) -> sqlx::Result<()> {
-    let keys: Vec<(&NewMessage, &Dedupe)> = fresh
+    let keys: Vec<(&NewMessage, &DedupeKey)> = fresh
         .iter()
         .flat_map(|fresh| {
             fresh
                 .message
-                .dedupe
+                .dedupe_keys
                 .iter()
                 .map(|dedupe| (fresh.message, dedupe))
         })
@@ -261,7 +261,7 @@ async fn insert_keys(tx: &mut Transaction<'_>, fresh: &[NewRow<'_>]) -> sqlx::Re
 pub(super) async fn take_key(
     tx: &mut Transaction<'_>,
     (flow_id, message_id): (&FlowId, &MessageId),
-    dedupe: &Dedupe,
+    dedupe: &DedupeKey,
     since: Timestamp,
 ) -> sqlx::Result<()> {
     sqlx::query(TAKE_KEY)
@@ -277,7 +277,7 @@ pub(super) async fn take_key(
 
 async fn insert_refusing_keys(
     tx: &mut Transaction<'_>,
-    keys: &[(&NewMessage, &Dedupe)],
+    keys: &[(&NewMessage, &DedupeKey)],
 ) -> sqlx::Result<()> {
     sqlx::query(INSERT_KEYS)
         .bind(each(keys, |(message, _)| message.flow_id.as_str()))
@@ -292,8 +292,11 @@ async fn insert_refusing_keys(
 }
 
 /// Keys of a message that make it a duplicate where another message holds them.
-fn refusing(message: &NewMessage) -> impl Iterator<Item = &Dedupe> {
-    message.dedupe.iter().filter(|key| key.refuses_repeats())
+fn refusing(message: &NewMessage) -> impl Iterator<Item = &DedupeKey> {
+    message
+        .dedupe_keys
+        .iter()
+        .filter(|key| key.refuses_repeats())
 }
 
 /// Returns the flow and the ordering key of a message, if it has one.

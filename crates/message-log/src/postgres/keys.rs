@@ -49,7 +49,7 @@ pub(super) async fn lock(
                 );
                 keys.extend(
                     message
-                        .dedupe
+                        .dedupe_keys
                         .iter()
                         .map(|dedupe| ("repeat ", flow, text(&dedupe.key))),
                 );
@@ -77,7 +77,7 @@ pub(super) async fn lock_for_decision(
     if let Decision::Retry(Some(version)) = decision {
         let ordering_key = version.ordering_key.as_deref();
         keys.extend(ordering_key.map(|key| ("order ", flow, text(key))));
-        let dedupe = version.dedupe.as_ref();
+        let dedupe = version.dedupe_key.as_ref();
         keys.extend(dedupe.map(|dedupe| ("repeat ", flow, text(&dedupe.key))));
     }
     run(conn, space, keys, ordered.into_iter().collect()).await

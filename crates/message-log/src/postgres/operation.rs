@@ -54,7 +54,7 @@ impl Work {
     pub fn keys(&self) -> usize {
         match self {
             Self::Append(message) => {
-                message.dedupe.len() + usize::from(message.ordering_key.is_some())
+                message.dedupe_keys.len() + usize::from(message.ordering_key.is_some())
             }
             Self::Settle(change) => usize::from(change.ends_order()),
             Self::AppendCompleted(_) | Self::Checkpoint(_) => 0,

@@ -145,7 +145,7 @@ async fn set_version(
         .bind(version.ordering_key.as_deref().map(text))
         .execute(&mut *tx.conn)
         .await?;
-    match &version.dedupe {
+    match &version.dedupe_key {
         Some(dedupe) => take_key(tx, (&found.flow_id, id), dedupe, tx.now).await,
         None => Ok(()),
     }

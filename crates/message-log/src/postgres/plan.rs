@@ -30,7 +30,7 @@ const SAVE: &str = concat!(
     "UPDATE SET body = excluded.body, saved_at = excluded.saved_at"
 );
 
-const ADD: &str = concat!(insert!(), "NOTHING");
+const SAVE_MISSING: &str = concat!(insert!(), "NOTHING");
 
 /// A message may be written so much later than it arrived.
 const ARRIVAL_SLACK: Duration = Duration::from_secs(60);
@@ -60,8 +60,8 @@ impl PlanStore for PostgresLog {
         self.write(insert(SAVE, &mut plans)).await.map(drop)
     }
 
-    async fn add_plans(&self, mut plans: Vec<SavedPlan>) -> Result<()> {
-        self.write(insert(ADD, &mut plans)).await.map(drop)
+    async fn save_missing_plans(&self, mut plans: Vec<SavedPlan>) -> Result<()> {
+        self.write(insert(SAVE_MISSING, &mut plans)).await.map(drop)
     }
 
     async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>> {

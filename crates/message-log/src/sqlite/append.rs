@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::transaction::Transaction;
 use crate::append::NewRow;
-use crate::{AppendOutcome, Dedupe, NewMessage};
+use crate::{AppendOutcome, DedupeKey, NewMessage};
 
 pub(super) const FIND_DUPLICATE: &str =
     "SELECT message_id FROM dedupe WHERE flow_id = ? AND key = ? AND expires_at > ?";
@@ -37,7 +37,11 @@ pub(super) fn append(
     tx: &mut Transaction<'_, '_>,
     message: &NewMessage,
 ) -> rusqlite::Result<AppendOutcome> {
-    for dedupe in message.dedupe.iter().filter(|key| key.refuses_repeats()) {
+    for dedupe in message
+        .dedupe_keys
+        .iter()
+        .filter(|key| key.refuses_repeats())
+    {
         let mut find = tx.conn.prepare_cached(FIND_DUPLICATE)?;
         let values = params![
             message.flow_id.as_str(),
@@ -113,7 +117,7 @@ pub(super) fn insert(tx: &Transaction<'_, '_>, row: &NewRow<'_>) -> rusqlite::Re
     ];
     tx.execute(INSERT_MESSAGE, values)?;
     insert_body(tx, row.seq, message)?;
-    for dedupe in &message.dedupe {
+    for dedupe in &message.dedupe_keys {
         insert_key(
             tx,
             &message.flow_id,
@@ -129,7 +133,7 @@ pub(super) fn insert(tx: &Transaction<'_, '_>, row: &NewRow<'_>) -> rusqlite::Re
 pub(super) fn insert_key(
     tx: &Transaction<'_, '_>,
     flow_id: &FlowId,
-    dedupe: &Dedupe,
+    dedupe: &DedupeKey,
     message_id: &MessageId,
     since: Timestamp,
 ) -> rusqlite::Result<()> {

@@ -387,7 +387,9 @@ impl Work {
     /// one, or ends a message that no other one waits for.
     fn is_journalable(&self) -> bool {
         match self {
-            Self::Append(message) => message.dedupe.is_empty() && message.ordering_key.is_none(),
+            Self::Append(message) => {
+                message.dedupe_keys.is_empty() && message.ordering_key.is_none()
+            }
             Self::Settle(change) => change.is_final() && !change.ordered,
             _ => false,
         }

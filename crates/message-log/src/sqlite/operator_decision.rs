@@ -91,7 +91,7 @@ fn set_version(
         SET_VERSION,
         params![found.seq, version.flow_version, version.ordering_key],
     )?;
-    match &version.dedupe {
+    match &version.dedupe_key {
         Some(dedupe) => insert_key(tx, &found.flow_id, dedupe, id, tx.now),
         None => Ok(()),
     }

@@ -26,7 +26,7 @@ const SAVE: &str = concat!(
     "UPDATE SET body = excluded.body, saved_at = excluded.saved_at"
 );
 
-const ADD: &str = concat!(insert!(), "NOTHING");
+const SAVE_MISSING: &str = concat!(insert!(), "NOTHING");
 
 /// Longest time between the arrival of a message and its write.
 const ARRIVAL_SLACK: Duration = Duration::from_secs(60);
@@ -57,8 +57,8 @@ impl PlanStore for SqliteLog {
         self.run(insertion(SAVE, plans)).await
     }
 
-    async fn add_plans(&self, plans: Vec<SavedPlan>) -> Result<()> {
-        self.run(insertion(ADD, plans)).await
+    async fn save_missing_plans(&self, plans: Vec<SavedPlan>) -> Result<()> {
+        self.run(insertion(SAVE_MISSING, plans)).await
     }
 
     async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>> {

@@ -121,7 +121,7 @@ impl Fixture {
             request: Bytes::from_static(br#"{"headers":{"x-shop":"7"}}"#),
             received_at: Timestamp::now(),
             ordering_key: Some(id.to_string()),
-            dedupe: Vec::new(),
+            dedupe_keys: Vec::new(),
             replay_of: None,
             batch_id: None,
             max_attempts: 1,

@@ -41,7 +41,7 @@ async fn receive(fixture: &Fixture, n: &str) -> AppendOutcome {
         request: Bytes::from_static(b"{}"),
         received_at: Timestamp::now(),
         ordering_key: None,
-        dedupe: vec![key::idempotency(n.to_owned())],
+        dedupe_keys: vec![key::idempotency(n.to_owned())],
         replay_of: None,
         batch_id: None,
         max_attempts: 1,

@@ -14,7 +14,7 @@ use crate::contract::{Harness, Subject, message, ordered, settlement, tenant};
 use crate::postgres::{PostgresLog, sequence};
 use crate::prelude::*;
 use crate::{
-    AppendOutcome, Claim, Dedupe, EventQuery, NewMessage, Outcome, Placement, RenewalOutcome,
+    AppendOutcome, Claim, DedupeKey, EventQuery, NewMessage, Outcome, Placement, RenewalOutcome,
     RepeatPolicy, Room, SettleOutcome, Share,
 };
 
@@ -28,20 +28,20 @@ async fn knows_the_repeats_that_come_to_several_nodes_at_once() {
     let mut sends = Vec::new();
     for number in 0..40 {
         for node in &nodes {
-            let dedupe = vec![
-                Dedupe {
+            let dedupe_keys = vec![
+                DedupeKey {
                     key: format!("key {number}"),
                     ttl: HOUR,
                     policy: RepeatPolicy::Refuse,
                 },
-                Dedupe {
+                DedupeKey {
                     key: format!("delivery {number}"),
                     ttl: HOUR,
                     policy: RepeatPolicy::Refuse,
                 },
             ];
             let sent = NewMessage {
-                dedupe,
+                dedupe_keys,
                 ..message(&flow)
             };
             sends.push(async move { (number, sent.id.clone(), node.append(sent).await.unwrap()) });
@@ -327,14 +327,14 @@ async fn keeps_keys_with_characters_that_the_database_cannot_hold() {
     let subject = Subject::open(&place).await;
     let flow = FlowId::generate();
     let key = || Some("a\0b".to_owned());
-    let dedupe = vec![Dedupe {
+    let dedupe_keys = vec![DedupeKey {
         key: "c\0".to_owned(),
         ttl: HOUR,
         policy: RepeatPolicy::Refuse,
     }];
     let first = NewMessage {
         ordering_key: key(),
-        dedupe: dedupe.clone(),
+        dedupe_keys: dedupe_keys.clone(),
         ..message(&flow)
     };
     let id = first.id.clone();
@@ -342,7 +342,7 @@ async fn keeps_keys_with_characters_that_the_database_cannot_hold() {
     assert_eq!(
         subject
             .append(NewMessage {
-                dedupe,
+                dedupe_keys,
                 ..message(&flow)
             })
             .await,

@@ -176,7 +176,7 @@ impl PayloadReader {
             request: self.bytes()?,
             received_at: Timestamp::from_millis(self.number()?),
             ordering_key: None,
-            dedupe: Vec::new(),
+            dedupe_keys: Vec::new(),
             replay_of: self.optional(Self::text)?.map(MessageId::new),
             batch_id: self.optional(Self::text)?,
             max_attempts: self.u32()?,
