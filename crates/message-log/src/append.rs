@@ -87,10 +87,10 @@ impl DedupeKey {
 pub enum Placement {
     /// Leased to the node that appends it, which runs it at once.
     Leased(BootId),
-    /// Leased to the node that appends it, where a caller waits for its outcome. Used only with an
-    /// ordering key. If an earlier message of its key is unfinished, the message stays with that
-    /// node ([`AppendOutcome::Awaited`]). Other nodes claim it only after the lease ends or the
-    /// node gives it up.
+    /// Like [`Self::Leased`], but if an earlier message of its ordering key is unfinished, it stays
+    /// with this node, where a caller waits for its outcome ([`AppendOutcome::Awaited`]). Other
+    /// nodes claim it only after the lease ends or this node gives it up. Used only with an
+    /// ordering key.
     Awaited(BootId),
     /// Put into the backlog, due now, for any node to claim.
     Queued,
@@ -182,7 +182,7 @@ impl<'m> NewRow<'m> {
 }
 
 impl NewMessage {
-    /// Returns the lease of the first holder. Its token is the first event of the message.
+    /// Returns the lease of the first holder. Its token is the sequence number of the message.
     fn first_lease(&self, owner: &BootId, seq: i64) -> Lease {
         let ordered = self.ordering_key.is_some();
         Lease {

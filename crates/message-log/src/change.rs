@@ -145,6 +145,11 @@ impl Change {
         self.status.is_some_and(Status::is_final)
     }
 
+    /// Returns whether the message ends with this change, and no other message waits for that.
+    pub fn ends_unordered(&self) -> bool {
+        self.is_final() && !self.ordered
+    }
+
     /// Returns whether the next message of the ordering key may run after this change.
     pub fn ends_order(&self) -> bool {
         self.ordered && (self.is_final() || self.due_at.is_none())

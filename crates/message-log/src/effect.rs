@@ -1,4 +1,4 @@
-//! Effects of operations on a log, and their way back to the caller.
+//! Effects of operations on a log, and the replies that return them to callers.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -9,8 +9,8 @@
 //! [`DeliveryStore::claim`]. Messages whose first attempt has ended before they are stored are
 //! appended with [`DeliveryStore::append_completed`], many in one write.
 //!
-//! Operations that have not been answered yet have no order among each other, except that appends
-//! with one ordering key, or with one deduplication key, keep their order.
+//! Concurrent operations have no order. Appends with the same ordering key or deduplication key
+//! keep theirs.
 
 pub mod append;
 pub mod backlog;

@@ -98,8 +98,8 @@ pub trait DeliveryStore: Send + Sync {
     fn claimable(&self) -> watch::Receiver<u64>;
 
     /// Opens a lease: until it ends, no other node claims what `owner` holds. Leases of earlier
-    /// boots of the same node end at once, and the messages and polls that they held can be claimed:
-    /// the caller guarantees that no other process runs as this node.
+    /// boots of the same node end at once, and what they held can be claimed: the caller guarantees
+    /// that no other process runs as this node.
     async fn open_lease(&self, owner: &BootId, node: &NodeId, ttl: Duration) -> Result<NodeLease>;
 
     /// Restarts the time of the lease, unless it has ended or the log was restored to a state from
@@ -160,7 +160,7 @@ pub trait MessageReader: Send + Sync {
     async fn last_event(&self) -> Result<i64>;
 }
 
-/// Counts since the start. Operations over commits is the average size of a group.
+/// Counts since the start. Operations over commits is the average size of a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Commits with operations of callers: transactions, and records of the journal. A transaction

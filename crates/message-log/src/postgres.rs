@@ -222,6 +222,7 @@ impl PostgresLog {
         Ok(())
     }
 
+    /// Submits a write that is fenced without a valid lease.
     async fn submit_under_lease(&self, work: Work) -> Result<SettleOutcome> {
         self.queue.submit(work).await?.into_settled()
     }

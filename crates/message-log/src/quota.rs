@@ -1,6 +1,6 @@
 //! Quotas of consumer keys and connectors that all nodes share: how much of a key's token bucket
-//! each node holds, how much of a day's limit is spent, and how often the key was used. The ledger
-//! of a key is in [`kanat_rate_limit`].
+//! each node holds, how much of a day's limit is granted, and how often the key was used. The
+//! ledger of a key is in [`kanat_rate_limit`].
 
 pub(crate) mod read;
 

@@ -87,8 +87,8 @@ pub struct SqliteLog {
     searcher: SqlitePool,
     state: Arc<LogState>,
     files: OpenFiles,
-    /// Held by a claim, which first reads and then writes: two at a time would find the same
-    /// messages.
+    /// Held by a claim, which first reads and then writes: two concurrent claims would select the
+    /// same messages.
     claims: Mutex<()>,
     tasks: TaskTracker,
 }
@@ -148,7 +148,8 @@ impl SqliteLog {
         })
     }
 
-    /// Returns the tables once they have every operation that was acknowledged before this call.
+    /// Returns the pool of readers once the tables have every operation that was acknowledged
+    /// before this call.
     async fn flushed_reader(&self) -> Result<&SqlitePool> {
         if self.state.has_pending() {
             self.run(Work::Flush).await?;
@@ -156,6 +157,7 @@ impl SqliteLog {
         Ok(&self.reader)
     }
 
+    /// Submits a write that is fenced without a valid lease.
     async fn submit_under_lease(&self, work: impl Into<Work>) -> Result<SettleOutcome> {
         self.queue.submit(work).await?.into_settled()
     }
@@ -177,7 +179,7 @@ impl SqliteLog {
     }
 }
 
-/// Parts of an open file.
+/// Parts of an open log.
 struct LogParts {
     conn: Connection,
     checkpoints: CheckpointHandle,
@@ -188,6 +190,7 @@ struct LogParts {
     last_seq: i64,
 }
 
+/// Opens the file and the files beside it. Blocks the thread.
 fn open_parts(path: &Path, options: &Options, failures: SyncFailures) -> Result<LogParts> {
     let mut conn = options.open_writer(path)?;
     schema::migrate(&mut conn)?;
@@ -330,7 +333,7 @@ impl MessageLog for SqliteLog {
     }
 
     async fn retain(&self, older_than: Timestamp) -> Result<u64> {
-        // On a full disk the tables may not take the pending writes. Retention makes room for them.
+        // On a full disk there may be no room for the pending writes. Retention makes it.
         if let Err(error) = self.flushed_reader().await {
             tracing::warn!(%error, "retention begins without the pending writes of the journal");
         }

@@ -76,7 +76,7 @@ impl Work {
             Self::Append(_) => matches!(effect, Effect::Appended(AppendOutcome::Waiting)),
             Self::AppendCompleted(rows) => !rows.iter().all(CompletedRow::is_final),
             // The next of its key may be due now.
-            Self::Settle(change) => change.ordered || !change.is_final(),
+            Self::Settle(change) => !change.ends_unordered(),
             Self::Checkpoint(_) => false,
         }
     }

@@ -51,9 +51,11 @@ pub struct Options {
     /// then at most 40 letters, digits and `_`, all in lower case.
     pub schema: String,
     pub durability: Durability,
-    /// Operations that may wait for a writer; appends beyond it are refused as full.
+    /// Number of operations that may wait in each of the two queues. Beyond it, an append is
+    /// refused as full, and any other operation waits for a place.
     pub max_queued_operations: usize,
-    /// Bytes of message bodies that may wait for a writer; appends beyond it are refused as full.
+    /// Bytes of waiting operations beyond which an append is refused as full. They do not bound
+    /// other operations.
     pub max_queued_bytes: usize,
     /// Connections that write groups at the same time; what has an ordering key or is checked for
     /// repeats has one more to itself.

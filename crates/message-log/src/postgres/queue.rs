@@ -1,6 +1,6 @@
-//! The queues of the writers, bounded in operations and in bytes. Operations that lock keys have a
-//! queue and a writer of their own, so that the order of appends is kept for every key, and no
-//! other operation waits for a key.
+//! The queues of the writers, bounded in operations. For appends they are bounded in bytes too.
+//! Operations that lock keys have a queue and a writer of their own, so that the order of appends
+//! is kept for every key, and no other operation waits for a key.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

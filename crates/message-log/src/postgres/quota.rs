@@ -16,7 +16,7 @@ use crate::quota::CONNECTOR_RETENTION;
 use crate::quota::read::usage;
 use crate::{KeyUsage, QuotaStore, Result};
 
-/// Time after which no exchange is sent again.
+/// Time for which a repeated exchange is recognised.
 const NUMBER_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Statement that stores the number of an exchange, unless the owner has sent it before.
@@ -31,7 +31,7 @@ pub(super) const EXCHANGE_NUMBER: &str = concat!(
 
 const DROP_EXCHANGE_NUMBERS: &str = "DELETE FROM quota_turns WHERE at < $1";
 
-/// Finds connectors by the prefix of their ids.
+/// Finds connectors by the prefix of their ids. The backtick is the character after `_`.
 pub(super) const DROP_CONNECTORS: &str = "
 DELETE FROM quotas WHERE key_id >= 'ci_' AND key_id < 'ci`' AND last_used_at > 0 AND last_used_at
     < $1";

@@ -93,7 +93,7 @@ pub(super) fn insert_body(
 /// Stores a message under its sequence number.
 pub(super) fn insert(tx: &Transaction<'_, '_>, row: &NewRow<'_>) -> rusqlite::Result<()> {
     let message = row.message;
-    // The first event of the message is the token of its first holder.
+    // The token of the first holder is the sequence number of the message.
     let values = params![
         row.seq,
         message.id.as_str(),

@@ -125,8 +125,8 @@ fn update(tx: &Transaction<'_, '_>, change: &Change, event_seq: i64) -> rusqlite
     Ok(tx.execute(CHANGE, values)? > 0)
 }
 
-/// A message that came to its end, or went back into the backlog without a due time, lets its key
-/// move on.
+/// Makes the next message of the ordering key of `message` claimable, once all before it have
+/// ended. The caller has ended `message`, or put it back into the backlog without a due time.
 pub(super) fn advance(tx: &Transaction<'_, '_>, message: i64) -> rusqlite::Result<()> {
     tx.execute(ADVANCE, params![message, tx.steady.as_millis().max(0)])?;
     Ok(())

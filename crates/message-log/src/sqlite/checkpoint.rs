@@ -1,6 +1,6 @@
-//! Checkpoints: a thread moves the write-ahead log into the main file while the writer goes on. The
-//! writer itself then moves the few pages that were added meanwhile, because only a log that was
-//! moved whole restarts from its begin, and so stays small.
+//! Checkpoints: a thread copies the write-ahead log into the main file while the writer goes on.
+//! The writer itself then checkpoints the few pages that were added meanwhile, because only a log
+//! that is checkpointed fully restarts from its beginning, and so stays small.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -16,11 +16,11 @@ use super::operation::Effect;
 use super::options::Options;
 use super::sync_failures::SyncFailures;
 
-/// Length of the write-ahead log at which it is moved. It is large, so that a page that many
-/// commits change is moved once.
+/// Length of the write-ahead log at which it is checkpointed. It is large, so that a page that
+/// many commits change is copied once.
 const CHECKPOINT_BYTES: i32 = 16 * 1024 * 1024;
-/// Multiple of [`CHECKPOINT_BYTES`] at which the writer itself moves the log, because the disk does
-/// not keep up.
+/// Multiple of [`CHECKPOINT_BYTES`] at which the writer itself checkpoints the log, because the
+/// checkpointer does not keep up.
 const MAX_LENGTH_FACTOR: i32 = 4;
 
 thread_local! {
@@ -35,14 +35,14 @@ pub(super) struct CheckpointHandle {
     requests: SyncSender<()>,
     shared: Arc<SharedState>,
     failures: SyncFailures,
-    /// Pages of the write-ahead log at which it is moved.
+    /// Pages of the write-ahead log at which it is checkpointed.
     threshold_pages: i32,
     page_bytes: u64,
     /// Number of failed syncs up to which the write-ahead log was restarted.
     recovered_failures: Cell<u64>,
 }
 
-/// Thread that moves the write-ahead log, with a connection of its own.
+/// Thread that checkpoints the write-ahead log, with a connection of its own.
 pub(super) struct Checkpointer {
     conn: Connection,
     requests: Receiver<()>,
@@ -52,10 +52,11 @@ pub(super) struct Checkpointer {
 
 #[derive(Default)]
 struct SharedState {
-    /// True if the checkpointer has moved the log since the writer last did.
+    /// True if the checkpointer has completed a checkpoint since the writer last began one.
     is_checkpointed: AtomicBool,
-    /// Held during a checkpoint: SQLite refuses a second one at once, whatever the timeout for
-    /// locks is.
+    /// Held by the checkpointer and by truncations: SQLite refuses a second checkpoint at once,
+    /// whatever the timeout for locks is. The writer's passive checkpoint does not take it, and
+    /// has no effect during another one.
     checkpoint_lock: Mutex<()>,
 }
 
@@ -97,9 +98,9 @@ impl CheckpointHandle {
         &self.failures
     }
 
-    /// Moves the write-ahead log whole, before a transaction, if a sync has failed. A part of the
-    /// log may not be on disk then, and a start after a loss of power does not read beyond it. So
-    /// nothing is written to the log until it restarts.
+    /// Checkpoints the write-ahead log fully, before a transaction, if a sync has failed. The log
+    /// may have a gap on disk then, at which recovery after a loss of power stops. So nothing is
+    /// appended to the log until it restarts.
     pub fn recover_after_failed_sync(&self, writer: &Connection) -> rusqlite::Result<()> {
         let failures = self.failures.count();
         if self.recovered_failures.get() == failures {
@@ -109,12 +110,12 @@ impl CheckpointHandle {
         maintenance::checkpoint_fully(writer).inspect_err(|error| self.failures.note(error))?;
         self.recovered_failures.set(failures);
         tracing::warn!(
-            "the message log goes on after a failed sync: its write-ahead log has been moved whole"
+            "the message log goes on after a failed sync: its write-ahead log is checkpointed fully"
         );
         Ok(())
     }
 
-    /// Moves the write-ahead log and empties its file, as far as readers let it.
+    /// Checkpoints the write-ahead log and empties its file, as far as readers let it.
     pub fn truncate(&self, writer: &Connection) -> rusqlite::Result<Effect> {
         let _lock = self.shared.checkpoint_lock.lock();
         maintenance::truncate(writer)
@@ -134,12 +135,13 @@ impl CheckpointHandle {
             .saturating_mul(self.page_bytes)
     }
 
-    /// Moves the write-ahead log, or has it moved, if the last commit of this thread made it long.
+    /// Requests a checkpoint if the last commit of this thread made the write-ahead log long. Runs
+    /// it on this thread after one of the checkpointer, or if the log is too long.
     pub fn after_commit(&self, writer: &Connection) {
         let length = LENGTH_PAGES.get();
         let is_checkpointed = &self.shared.is_checkpointed;
         if length < self.threshold_pages {
-            // The log has restarted, so that an earlier move does not count.
+            // The log has restarted, so that an earlier checkpoint does not count.
             is_checkpointed.store(false, Ordering::Release);
             return;
         }
@@ -154,7 +156,7 @@ impl CheckpointHandle {
 }
 
 impl Checkpointer {
-    /// Moves the log on each request, until the writer is gone.
+    /// Checkpoints the log on each request, until the writer is gone.
     pub fn run(self) {
         while self.requests.recv().is_ok() {
             let lock = self.shared.checkpoint_lock.lock();
@@ -167,13 +169,13 @@ impl Checkpointer {
     }
 }
 
-/// Moves the pages that no reader needs in the log, without waiting for readers.
+/// Copies the pages that no reader needs in the log, without waiting for readers.
 fn checkpoint(conn: &Connection, failures: &SyncFailures) {
     if let Err(error) = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(())) {
         failures.note(&error);
         tracing::warn!(
             %error,
-            "the message log's write-ahead log could not be moved into its file",
+            "the message log's write-ahead log could not be checkpointed",
         );
     }
 }

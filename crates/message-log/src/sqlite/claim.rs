@@ -126,7 +126,7 @@ pub(super) async fn waiting(reader: &SqlitePool) -> Result<Vec<Waiting>> {
     Ok(row::waiting(&rows)?)
 }
 
-/// Claims messages. Calls must not overlap, because two would find the same messages.
+/// Claims messages. Calls must not overlap, because two would select the same messages.
 pub(super) async fn claim(
     reader: &SqlitePool,
     queue: &Queue,

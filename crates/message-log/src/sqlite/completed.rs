@@ -20,8 +20,8 @@ INSERT INTO messages (seq, id, account_id, environment_id, flow_id, flow_name, f
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, '', ?11, ?12, ?13, ?14, ?14, ?15, ?16, ?17, ?18,
     ?19, ?20, ?21, ?22, ?23, ?24)";
 
-/// Appends messages that had their first attempt, with two events for each: its arrival, and the
-/// end of the attempt.
+/// Appends messages that had their first attempt. Each takes two sequence numbers: its own, and
+/// that of the event at the end of the attempt.
 pub(super) fn append(
     tx: &mut Transaction<'_, '_>,
     rows: &[CompletedRow],

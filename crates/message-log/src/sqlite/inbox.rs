@@ -3,10 +3,10 @@
 //! The writer takes all operations as soon as it is free. An operation waits at most for the group
 //! before it. There are two exceptions.
 //!
-//! The outcome of a message without an ordering key may wait up to 5 ms after the last append, to
-//! share a commit with the next append. Otherwise each message would cost two commits, and the
-//! second would delay the next message. Such an outcome does not wake a writer that wakes by itself
-//! within that time.
+//! A final outcome of a message without an ordering key, and completed messages that have all
+//! ended, may wait up to 5 ms after the writer last took an append, to share a commit with the next
+//! append. Otherwise each message would cost two commits, and the second would delay the next
+//! message. Such an operation does not wake a writer that wakes by itself within that time.
 //!
 //! When many callers append at once, those that were just answered append again within a moment.
 //! The writer expects as many appends as the last group had, and as arrived while that was written.
@@ -29,7 +29,7 @@ use crate::change::Change;
 use crate::completed::CompletedRow;
 use crate::effect::ReleaseSink;
 
-/// Time after the writer took a message within which the next one is expected.
+/// Time after the writer took an append within which the next one is expected.
 const LINGER: Duration = Duration::from_millis(5);
 /// Longest gathering, as a multiple of the time that the last group took. A journal record takes a
 /// fraction of the time in which its callers append again.
@@ -40,7 +40,7 @@ const MAX_GATHER_TIME: Duration = Duration::from_millis(4);
 const MIN_GROUP: usize = 4;
 /// Messages that end a gathering on a fast disk, however many callers append.
 const MAX_GATHERED: usize = 32;
-/// Number of waiting outcomes from which the writer does not wait for an append.
+/// Number of waiting operations beyond which none of them waits for an append.
 const MAX_LINGERING_OPERATIONS: usize = 64;
 
 /// Work that waits for the writer.
@@ -101,7 +101,7 @@ struct State {
     /// True if the sleeping writer wakes by itself soon.
     wakes_soon: bool,
     is_closed: bool,
-    /// Time at which the writer last took a message.
+    /// Time at which the writer last took an append.
     last_append_at: Option<Instant>,
     /// Number of appends in `operations`.
     appends: usize,
@@ -130,8 +130,8 @@ impl Inbox {
             !operation.work.can_wait() || state.operations.len() >= MAX_LINGERING_OPERATIONS;
         state.appends += usize::from(matches!(operation.work, Work::Append(_)));
         state.operations.push(operation);
-        // The first operation wakes a writer that sleeps without a limit, or with one longer than
-        // `LINGER`, so that the writer decides how long the operation waits.
+        // The first operation wakes a sleeping writer, unless that wakes within `LINGER` anyway.
+        // The writer then computes how long the operation waits.
         let needs_limit = is_first && !state.wakes_soon;
         let is_ready = state.is_urgent && (is_first || state.should_stop_gathering());
         if state.is_asleep && (needs_limit || is_ready) {
@@ -292,7 +292,7 @@ impl Work {
     /// the node depends on its time.
     fn can_wait(&self) -> bool {
         match self {
-            Self::Settle(change) => change.is_final() && !change.ordered,
+            Self::Settle(change) => change.ends_unordered(),
             Self::AppendCompleted(rows) => rows.iter().all(CompletedRow::is_final),
             _ => false,
         }

@@ -4,9 +4,9 @@
 //! without an ordering key. [`Journal::append`] writes a batch of them as one short record and
 //! syncs it; then the writer answers their callers. Until the tables have them they are
 //! [`PendingWrites`]. The writer applies these when it is idle, when many are pending, when the
-//! oldest has waited for 100 ms, when a reader asks, and at the start of every other transaction,
-//! so that no other code has to know of the journal. The commit that applies them need not be
-//! synced, because the journal has them on disk.
+//! oldest has waited for 100 ms, when a reader asks, and at the start of each transaction except a
+//! deletion on a full disk, so that no other code has to know of the journal. The commit that
+//! applies them need not be synced, because the journal has them on disk.
 //!
 //! # States
 //!
@@ -21,7 +21,7 @@
 //!      +------------------------------------------------------+
 //!                          synced commit
 //!
-//!  any state -- a write or a sync fails --> closed, until the next start
+//!  any state -- a write or a sync fails --> disabled, until the next start
 //! ```
 //!
 //! A file that cannot grow because the disk is full stays in its state. The operations of that
@@ -32,8 +32,12 @@
 //!   attempt follows a backoff.
 //! - *unsynced*: the tables have everything, by a commit that may not be on disk yet. The file
 //!   keeps its records.
-//! - *closed*: every operation goes straight to the tables, in a synced commit. The file stays as
-//!   it is for the recovery of the next start.
+//! - *disabled*: a write or a sync of the journal has failed, or a sync of the tables. Every
+//!   operation goes straight to the tables, in a synced commit. The file stays as it is for the
+//!   recovery of the next start.
+//!
+//! No field has the state: it follows from `file`, `failures`, `pending` and `tables_unsynced`. A
+//! log with relaxed durability has no journal.
 //!
 //! A commit counts as synced only if it wrote something, because SQLite does not sync a commit
 //! that wrote nothing.
@@ -77,8 +81,8 @@ const FIND_LEASE: &str = "SELECT 1 FROM messages WHERE seq = ? AND token = ? AND
 pub(super) struct Journal {
     /// Open file; `None` where every operation goes straight to the tables.
     file: Option<JournalFile>,
-    /// Failed syncs of the tables. After one the journal takes no more records, and its file stays:
-    /// only the file may still have operations that the tables lost.
+    /// Failed syncs of the tables. After one the journal takes no more records. Its file is kept,
+    /// because the failed sync may have lost operations from the tables.
     failures: SyncFailures,
     headroom: Headroom,
     /// Buffer of the record that is being written.
@@ -93,7 +97,8 @@ pub(super) struct Journal {
 pub(super) enum JournalOutcome {
     /// All operations are on disk.
     Written(JournalWrite),
-    /// The operations have to go to the tables.
+    /// The operations have to go to the tables: the journal does not support one of them, or cannot
+    /// be written now.
     UseTables,
     /// The file has room for the operations once the pending writes are applied in a synced commit.
     FlushFirst,
@@ -115,8 +120,8 @@ pub(super) struct OperationResult {
 
 impl Journal {
     /// Applies the journal that an earlier process left beside the file at `path`, and creates a
-    /// new one. Where the tables do not take the former journal for now, its operations are pending
-    /// and there is no new one until the next start.
+    /// new one. If its operations cannot be written to the tables now, they stay pending, and no
+    /// journal is used until the next start.
     ///
     /// # Errors
     /// The tables or the former journal cannot be read.
@@ -279,8 +284,8 @@ impl Journal {
         }
     }
 
-    /// Notes that the tables did not take the pending writes, and returns whether that attempt was
-    /// due, and not only asked for by a caller.
+    /// Notes that the pending writes could not be written to the tables. Returns whether that
+    /// attempt was due, and not only asked for by a caller.
     pub fn apply_failed(&mut self, now: Instant) -> bool {
         self.policy.failed(now)
     }
@@ -350,10 +355,19 @@ fn encode_batch(
                     seq: Some(next),
                 }
             }
-            _ => OperationResult {
+            Work::Settle(_) => OperationResult {
                 effect: Effect::Settled(SettleOutcome::Fenced),
                 seq: None,
             },
+            Work::AppendCompleted(_)
+            | Work::StoreStep(_)
+            | Work::Claim(_)
+            | Work::Task(_)
+            | Work::Probe
+            | Work::Flush
+            | Work::Shrink { .. }
+            | Work::Truncate
+            | Work::Close => return Ok(None),
         };
         write.last_seq = result.seq.unwrap_or(write.last_seq);
         write.results.push(result);
@@ -365,7 +379,8 @@ fn is_in_tables(conn: &Connection, message: &NewMessage) -> rusqlite::Result<boo
     conn.prepare_cached(FIND_ID)?.exists([message.id.as_str()])
 }
 
-/// Returns whether the lease that `change` relies on is good.
+/// Returns whether the lease that `change` relies on is valid. The condition is that of the update
+/// in `sqlite/change.rs`, which the writer runs for changes that do not go to the journal.
 fn lease_is_valid(
     pending: &PendingWrites,
     conn: &Connection,
@@ -383,14 +398,14 @@ fn lease_is_valid(
 }
 
 impl Work {
-    /// Returns whether this appends a message that can neither repeat another one nor wait for
-    /// one, or ends a message that no other one waits for.
+    /// Returns whether this may go to the journal: an append without keys, or a final outcome of a
+    /// message without an ordering key.
     fn is_journalable(&self) -> bool {
         match self {
             Self::Append(message) => {
                 message.dedupe_keys.is_empty() && message.ordering_key.is_none()
             }
-            Self::Settle(change) => change.is_final() && !change.ordered,
+            Self::Settle(change) => change.ends_unordered(),
             _ => false,
         }
     }

@@ -51,7 +51,8 @@ pub(super) fn renew(tx: &Transaction<'_, '_>, owner: &BootId) -> rusqlite::Resul
     }))
 }
 
-/// Ends a lease. The messages keep their owner, whose later changes of claimed ones are fenced.
+/// Ends a lease. The messages keep their owner. If another node has claimed one meanwhile, the
+/// owner's later change of it is fenced.
 pub(super) fn hand_back(tx: &Transaction<'_, '_>, owner: &BootId) -> rusqlite::Result<Effect> {
     tx.execute(END, params![owner.as_str()])?;
     Ok(Effect::Done)

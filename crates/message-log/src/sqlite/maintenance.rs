@@ -14,18 +14,23 @@ pub(super) fn shrink(conn: &Connection, pages: u32) -> rusqlite::Result<Effect> 
     Ok(Effect::Done)
 }
 
-/// Moves the write-ahead log into the main file and empties its own file, as far as readers let it.
+/// Checkpoints the write-ahead log and empties its file, as far as readers let it.
 pub(super) fn truncate(conn: &Connection) -> rusqlite::Result<Effect> {
-    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(Effect::Done))
+    checkpoint_and_truncate(conn).map(|_| Effect::Done)
 }
 
-/// Moves the whole write-ahead log into the main file and syncs it, so that the log restarts.
+/// Checkpoints the write-ahead log and empties its file. Returns whether a reader prevented a part
+/// of it.
+fn checkpoint_and_truncate(conn: &Connection) -> rusqlite::Result<bool> {
+    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))
+}
+
+/// Checkpoints the whole write-ahead log with a sync of the main file, so that the log restarts.
 ///
 /// # Errors
-/// A part of the log cannot be moved, also because another program reads it.
+/// A part of the log cannot be checkpointed, also because another program reads it.
 pub(super) fn checkpoint_fully(conn: &Connection) -> rusqlite::Result<()> {
-    let busy: bool = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
-    if busy {
+    if checkpoint_and_truncate(conn)? {
         let reason = "its write-ahead log is being read".to_owned();
         return Err(rusqlite::Error::SqliteFailure(
             ffi::Error::new(ffi::SQLITE_BUSY),

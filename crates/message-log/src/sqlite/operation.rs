@@ -21,7 +21,7 @@ pub(super) enum Work {
     Shrink {
         pages: u32,
     },
-    /// Moves the write-ahead log into the main file, outside a transaction.
+    /// Checkpoints the write-ahead log and empties its file, outside a transaction.
     Truncate,
     /// Ends the writer, outside a transaction.
     Close,
@@ -53,7 +53,7 @@ impl Work {
             Self::Append(_) => matches!(effect, Effect::Appended(AppendOutcome::Waiting)),
             Self::AppendCompleted(rows) => !rows.iter().all(CompletedRow::is_final),
             // The next message of the ordering key may be due now.
-            Self::Settle(change) => change.ordered || !change.is_final(),
+            Self::Settle(change) => !change.ends_unordered(),
             Self::Task(task) => task.makes_claimable(),
             Self::StoreStep(_)
             | Self::Claim(_)

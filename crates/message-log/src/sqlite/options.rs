@@ -35,9 +35,11 @@ const PAGE_BYTES: i64 = 8 * 1024;
 #[derive(Debug, Clone)]
 pub struct Options {
     pub durability: Durability,
-    /// Number of operations that may wait for the writer; further appends are refused as full.
+    /// Number of operations that may wait for the writer. Beyond it, an append is refused as full,
+    /// and any other operation waits for a place.
     pub max_queued_operations: usize,
-    /// Bytes of message bodies that may wait for the writer; further appends are refused as full.
+    /// Bytes of waiting operations beyond which an append is refused as full. They do not bound
+    /// other operations.
     pub max_queued_bytes: usize,
     /// Number of pages beyond which the file may not grow; for tests.
     #[doc(hidden)]
@@ -62,7 +64,7 @@ pub enum Durability {
 pub(super) enum CommitDurability {
     /// The commit is on disk before it returns.
     Synced,
-    /// The commit is on disk with the next synced one, or once the write-ahead log is moved.
+    /// The commit is on disk after the next synced one, or after a checkpoint.
     Deferred,
 }
 
@@ -77,7 +79,7 @@ impl CommitDurability {
 }
 
 impl Durability {
-    /// Returns the durability of a commit for whose end callers wait.
+    /// Returns the durability of a commit on which callers wait.
     pub(super) fn ack_durability(self) -> CommitDurability {
         match self {
             Self::Full => CommitDurability::Synced,
@@ -99,6 +101,7 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Opens a connection that writes.
     pub(super) fn open_writer(&self, path: &Path) -> rusqlite::Result<Connection> {
         let conn = Connection::open(path)?;
         conn.busy_timeout(BUSY_TIMEOUT)?;
@@ -125,6 +128,7 @@ impl Options {
         Ok(conn)
     }
 
+    /// Opens a pool of `connections` that only read.
     pub(super) async fn open_read_pool(
         &self,
         path: &Path,

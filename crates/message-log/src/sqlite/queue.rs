@@ -1,4 +1,4 @@
-//! Queue of the writer, bounded in operations and in bytes.
+//! Queue of the writer, bounded in operations. For appends it is bounded in bytes too.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Creates a queue of up to `operations`, and up to `bytes` of their bodies.
+    /// Creates a queue of up to `operations`, which takes appends up to `bytes`.
     pub fn new(inbox: Arc<Inbox>, operations: usize, bytes: usize) -> Self {
         Self {
             inbox,

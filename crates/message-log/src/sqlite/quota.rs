@@ -15,7 +15,7 @@ use crate::quota::CONNECTOR_RETENTION;
 use crate::quota::read::usage;
 use crate::{KeyUsage, QuotaStore, Result};
 
-/// Time after which no node repeats an exchange.
+/// Time for which a repeated exchange is recognised.
 const NUMBER_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Statement that stores the number of an exchange, unless the owner has sent it before.
@@ -27,7 +27,8 @@ ON CONFLICT (owner) DO UPDATE SET turn = excluded.turn, at = excluded.at WHERE q
 
 const DROP_EXCHANGE_NUMBERS: &str = "DELETE FROM quota_turns WHERE at < ?";
 
-/// Deletes limits of connectors, by the prefix of their ids.
+/// Deletes limits of connectors, by the prefix of their ids. The backtick is the character after
+/// `_`.
 pub(super) const DROP_CONNECTORS: &str = "
 DELETE FROM quotas WHERE key_id >= 'ci_' AND key_id < 'ci`' AND last_used_at > 0 AND last_used_at
     < ?";

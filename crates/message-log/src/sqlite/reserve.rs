@@ -67,8 +67,8 @@ impl Reserve {
         self.is_released.get()
     }
 
-    /// Returns whether new messages may be written: not while the reserve is released and there is
-    /// no room for it.
+    /// Tries to restore a released reserve. Returns whether new messages may be written, which is
+    /// false while the reserve stays released.
     pub fn try_restore(&self) -> bool {
         if !self.is_released.get() {
             return true;

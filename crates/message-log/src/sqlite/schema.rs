@@ -11,7 +11,10 @@ const MIGRATIONS: &[&str] = &[
 /// `completed_at IS NULL` marks an unfinished message. `due_at IS NULL` marks an unfinished message
 /// that waits for another one of its ordering key.
 ///
-/// `token` is the `seq` of the message's last event, so that every change of state changes it.
+/// `token` is the `seq` of the message's last event, so that every change of state changes it. The
+/// arrival of a message counts as an event: its sequence number is that of the message, and it has
+/// no row in `transitions`.
+///
 /// Bodies have a table of their own because every change of state rewrites the row of `messages`.
 const FIRST: &str = "
 CREATE TABLE messages (

@@ -1,8 +1,8 @@
 //! The one writer of the file. It takes all operations that are queued as one group, divides the
-//! group into batches, and writes each batch with one sync; the next group gathers meanwhile. No
-//! caller is answered before its operation is on disk, in the journal or in the tables. With
-//! relaxed durability a caller is answered after a commit that is not synced; such a commit
-//! survives a crash of the process, but not a loss of power.
+//! group into batches, and writes each batch with one sync; the next group gathers meanwhile.
+//! With full durability, no caller is answered before its operation is on disk, in the journal or
+//! in the tables. With relaxed durability, a caller is answered after a commit that is not synced:
+//! such a commit survives a crash of the process, but not a loss of power.
 
 mod batch;
 mod disk;
@@ -40,7 +40,7 @@ pub(super) struct Writer {
     /// Requests of readers that wait until the pending writes are applied.
     flush_requests: Vec<Operation>,
     last_seq: i64,
-    /// Durability of a commit for whose end callers wait.
+    /// Durability of a commit on which callers wait.
     ack_durability: CommitDurability,
 }
 

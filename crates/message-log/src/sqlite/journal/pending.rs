@@ -136,7 +136,7 @@ impl PendingWrites {
         self.ids.contains(&hash)
     }
 
-    /// Returns whether the lease that `change` relies on is good; `None` when only the tables can
+    /// Returns whether the lease that `change` relies on is valid; `None` when only the tables can
     /// tell.
     pub fn lease_is_valid(&self, change: &Change) -> Option<bool> {
         match self.find(change.message_seq) {
@@ -220,8 +220,8 @@ impl PendingWrites {
         kanat_failpoint::hit_for_each("fold.after_commit", || self.len());
     }
 
-    /// Takes a record number that no record has, so that the next [`apply`](Self::apply) writes
-    /// something in any case.
+    /// Skips a record number, so that the next [`apply`](Self::apply) writes the counter even
+    /// without operations.
     pub fn skip_record_number(&mut self) {
         self.last_record_number += 1;
     }

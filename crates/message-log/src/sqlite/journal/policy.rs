@@ -1,5 +1,5 @@
 //! Decides when pending writes are applied to the tables: in batches while all is well, and with
-//! a growing backoff while the tables refuse them.
+//! a growing backoff while they cannot be written.
 
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ struct Failures {
 }
 
 impl ApplyPolicy {
-    /// Returns the schedule of a start at which the tables did not take pending writes.
+    /// Returns the schedule of a start at which pending writes could not be written to the tables.
     pub fn after_failure(now: Instant) -> Self {
         let mut policy = Self {
             oldest: Some(now),
@@ -63,7 +63,7 @@ impl ApplyPolicy {
     }
 
     /// Notes an attempt that failed, and returns whether it was due. An attempt before its time
-    /// delays only the attempts that readers ask for.
+    /// does not extend the backoff. It only restarts the pause of readers.
     pub fn failed(&mut self, now: Instant) -> bool {
         let count = match &mut self.failures {
             Some(failures) if failures.until > now => {

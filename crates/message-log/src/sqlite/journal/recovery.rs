@@ -38,9 +38,9 @@ pub(in crate::sqlite) fn path_beside(file: &Path) -> PathBuf {
     with_suffix(file, FILE_SUFFIX)
 }
 
-/// Applies the journal at `path` to the tables, in a synced commit. Returns the operations that the
-/// tables do not take for now, because the disk is full or failed, or the file is locked, read-only
-/// or damaged; these stay in the journal.
+/// Applies the journal at `path` to the tables, in a synced commit. Returns the operations that
+/// cannot be written to the tables now, because the disk is full or failed, or the file is locked,
+/// read-only or damaged. These stay in the journal.
 pub(super) fn recover(
     conn: &Connection,
     path: &Path,

@@ -1,4 +1,4 @@
-//! Acknowledged operations while the tables take nothing, because the disk is full or another
+//! Acknowledged operations while the tables cannot be written, because the disk is full or another
 //! program has locked the file, and after the disk failed to sync.
 
 use std::task::Poll;

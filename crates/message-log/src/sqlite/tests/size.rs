@@ -29,7 +29,7 @@ async fn gives_the_room_of_dropped_messages_back_to_the_disk() {
         subject.deliver(&claimed.lease).await;
     }
     subject.append(kept).await;
-    // Nothing is old enough to drop, so that retention only moves the write-ahead log.
+    // Nothing is old enough to drop, so that retention only checkpoints the write-ahead log.
     assert_eq!(
         subject.log.retain(Timestamp::from_millis(0)).await.unwrap(),
         0

@@ -47,7 +47,7 @@ impl Writer {
         is_released
     }
 
-    /// Moves the write-ahead log into its file without waiting for locks, and returns whether the
+    /// Checkpoints and truncates the write-ahead log without waiting for locks. Returns whether the
     /// disk has room then.
     fn truncate_wal(&self, statements: &Statements<'_>) -> bool {
         let conn = statements.conn();
@@ -61,8 +61,8 @@ impl Writer {
         !self.reserve.is_disk_full()
     }
 
-    /// Moves the write-ahead log after a commit if it is long. On a full disk a short one is moved
-    /// too, because its content takes far less room in the file.
+    /// Checkpoints the write-ahead log after a commit if it is long. While the reserve is released,
+    /// truncates it from 1 MiB on, because its content takes far less room in the main file.
     pub(super) fn checkpoint_if_due(&self, statements: &Statements<'_>) {
         if self.reserve.is_released()
             && self.checkpoints.length_bytes() >= MAX_WAL_BYTES_ON_FULL_DISK

@@ -26,7 +26,7 @@ impl Writer {
             }
             outcome = self.journal.append(statements, &operations, self.last_seq);
         }
-        // The transaction reports an error of the tables that the append met.
+        // If the append met an error of the tables, the transaction will meet and report it.
         let Ok(JournalOutcome::Written(write)) = outcome else {
             return Some(operations);
         };
@@ -57,8 +57,8 @@ impl Writer {
         self.flush(statements, self.ack_durability)
     }
 
-    /// Flushes if readers wait. Shortly after an attempt that failed they wait for the next one, by
-    /// any caller.
+    /// Flushes if readers wait. Shortly after a failed attempt they wait for the next one, which
+    /// may be that of another caller.
     pub(super) fn flush_for_readers(&mut self, statements: &Statements<'_>) {
         let is_allowed = self.journal.reader_retry_delay(Instant::now()).is_zero();
         if !self.flush_requests.is_empty() && is_allowed {
@@ -133,6 +133,6 @@ impl Writer {
 
 pub(super) fn not_applied() -> Error {
     Error::Unavailable(
-        "its tables do not take the operations that were acknowledged last".to_owned(),
+        "the operations that were acknowledged last cannot be written to its tables".to_owned(),
     )
 }
