@@ -164,7 +164,7 @@ pub trait MessageReader: Send + Sync {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Commits with operations of callers: transactions, and records of the journal. A transaction
-    /// that only applies pending records is not counted.
+    /// that only applies pending writes is not counted.
     pub commits: u64,
     /// Operations in these commits.
     pub operations: u64,
