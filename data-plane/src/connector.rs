@@ -127,7 +127,7 @@ impl Connectors {
     }
 
     /// Returns the number of connectors whose breaker is not closed.
-    pub fn open(&self) -> usize {
+    pub fn open_breakers(&self) -> usize {
         self.instances
             .lock()
             .values()
@@ -198,14 +198,14 @@ impl CallPermit {
             .record(outcome, self.kind, Instant::now())
         {
             Some(Transition::Opened) => {
-                metrics().breaker_turns.count("open");
+                metrics().breaker_transitions.count("open");
                 tracing::warn!(
                     instance.id = %self.instance,
                     "circuit breaker opened: messages to the connector wait",
                 );
             }
             Some(Transition::Closed) => {
-                metrics().breaker_turns.count("closed");
+                metrics().breaker_transitions.count("closed");
                 tracing::info!(
                     instance.id = %self.instance,
                     "circuit breaker closed: messages to the connector continue",

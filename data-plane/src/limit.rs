@@ -16,8 +16,8 @@ use kanat_message_log::QuotaStore;
 use kanat_model::id::{BootId, NodeId};
 use kanat_model::{Timestamp, saturated};
 use kanat_rate_limit::{
-    Bucket, ClusterState, ClusterView, Decision, Escrow, Exchange, ExchangeOutcome, Key,
-    LimitError, LimitStatus, Limits, MAX_REQUESTS, Phase, Rate, ShareGrant, ShareRequest,
+    Bucket, ClusterState, ClusterView, Decision, Exchange, ExchangeOutcome, Key, LimitExceeded,
+    LimitStatus, Limits, MAX_REQUESTS, Phase, Rate, Reservation, ShareGrant, ShareRequest,
 };
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
@@ -51,7 +51,7 @@ pub(crate) struct Limiter {
     /// Keys in use.
     shards: Vec<Mutex<HashMap<Key, Arc<Entry>>>>,
     /// Keys that the store is to be asked for.
-    asking: Mutex<Vec<Arc<Entry>>>,
+    queued: Mutex<Vec<Arc<Entry>>>,
     wake: Notify,
     cluster: ArcSwap<ClusterState>,
 }
@@ -59,7 +59,7 @@ pub(crate) struct Limiter {
 /// A request on its way to the store.
 struct SentRequest {
     entry: Arc<Entry>,
-    escrow: Escrow,
+    reservation: Reservation,
 }
 
 impl Limiter {
@@ -75,7 +75,7 @@ impl Limiter {
             last_number: AtomicI64::new(0),
             hasher: RandomState::new(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            asking: Mutex::default(),
+            queued: Mutex::default(),
             wake: Notify::new(),
             cluster: ArcSwap::default(),
         }
@@ -85,28 +85,28 @@ impl Limiter {
     ///
     /// # Errors
     /// The call is beyond a limit; it is not counted.
-    pub async fn admit(&self, key: &Key, limits: Limits) -> Result<LimitStatus, LimitError> {
-        self.call(key, limits, 0).await
+    pub async fn admit(&self, key: &Key, limits: Limits) -> Result<LimitStatus, LimitExceeded> {
+        self.decide(key, limits, 0).await
     }
 
-    /// Tries to admit a call that waits for its turn. `calls_after` is the number of calls that
+    /// Tries to admit a call that waits for its turn. `queued` is the number of calls that
     /// wait after this one.
     ///
     /// # Errors
     /// The time after which to try again.
-    pub async fn try_admit(&self, key: &Key, rate: Rate, calls_after: u32) -> Result<(), Duration> {
-        self.call(key, Limits { rate, per_day: 0 }, calls_after)
+    pub async fn try_admit(&self, key: &Key, rate: Rate, queued: u32) -> Result<(), Duration> {
+        self.decide(key, Limits { rate, per_day: 0 }, queued)
             .await
             .map(drop)
             .map_err(|exceeded| exceeded.next_attempt_in)
     }
 
-    async fn call(
+    async fn decide(
         &self,
         key: &Key,
         limits: Limits,
-        calls_after: u32,
-    ) -> Result<LimitStatus, LimitError> {
+        queued: u32,
+    ) -> Result<LimitStatus, LimitExceeded> {
         let answer = loop {
             let view = self.view_of(key);
             let entry = self.entry(key, limits, &view);
@@ -114,9 +114,9 @@ impl Limiter {
             if state.dropped {
                 continue;
             }
-            match state.bucket.call(limits, calls_after, &view) {
+            match state.bucket.try_admit(limits, queued, &view) {
                 Decision::Admit(status) => {
-                    if state.bucket.runs_low() {
+                    if state.bucket.allowance_runs_low() {
                         self.queue(&entry, &mut state);
                     }
                     return Ok(status);
@@ -134,14 +134,18 @@ impl Limiter {
             // The node leaves.
             Err(_) => {
                 let view = self.view_of(key);
-                Err(self.entry(key, limits, &view).lock().bucket.refusal(&view))
+                Err(self
+                    .entry(key, limits, &view)
+                    .lock()
+                    .bucket
+                    .limit_exceeded(&view))
             }
         }
     }
 
     /// Asks the store until `stop`, then returns everything to it.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        self.count_nodes().await;
+        self.refresh_cluster_state().await;
         let mut ticks = interval(TICK_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !stop.is_cancelled() {
@@ -172,12 +176,12 @@ impl Limiter {
         }));
         entries
             .iter()
-            .for_each(|entry| entry.decide_all(&self.view()));
+            .for_each(|entry| entry.answer_waiting(&self.view()));
     }
 
     /// Asks how many nodes there are, and for the time of the store.
-    async fn count_nodes(&self) {
-        let exchange = self.numbered(0, Vec::new());
+    async fn refresh_cluster_state(&self) {
+        let exchange = self.new_exchange(0, Vec::new());
         let sent = Instant::now();
         match timeout(STORE_TIMEOUT, self.store.exchange(&exchange)).await {
             Ok(Ok(ExchangeOutcome::Done { now, nodes, .. })) => {
@@ -205,7 +209,7 @@ impl Limiter {
                     if has_report {
                         self.queue(entry, &mut state);
                     }
-                    !state.is_asking && state.awaiting_store.is_empty() && state.bucket.is_idle()
+                    !state.is_queued && state.awaiting_store.is_empty() && state.bucket.is_idle()
                 };
                 !state.dropped
             });
@@ -215,7 +219,7 @@ impl Limiter {
     /// Asks the store for all keys that are queued.
     async fn ask(&self, phase: Phase, stop: &CancellationToken) {
         loop {
-            let mut entries = std::mem::take(&mut *self.asking.lock());
+            let mut entries = std::mem::take(&mut *self.queued.lock());
             if entries.is_empty() {
                 return;
             }
@@ -236,20 +240,21 @@ impl Limiter {
             .into_iter()
             .map(|entry| {
                 let mut state = entry.lock();
-                state.is_asking = false;
+                state.is_queued = false;
                 let waiting_calls = saturated(state.awaiting_store.len());
                 let key = entry.key.clone();
-                let (mut request, escrow) = state.bucket.request(key, waiting_calls, phase, &view);
+                let (mut request, reservation) =
+                    state.bucket.request(key, waiting_calls, phase, &view);
                 drop(state);
                 if matches!(entry.key, Key::Connector(_)) {
                     // The store drops connectors that no node asks for.
                     request.last_used_at = Some(view.wall);
                 }
-                (SentRequest { entry, escrow }, request)
+                (SentRequest { entry, reservation }, request)
             })
             .unzip();
         let number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
-        let exchange = self.numbered(number, requests);
+        let exchange = self.new_exchange(number, requests);
         loop {
             let begun = Instant::now();
             let error = match timeout(STORE_TIMEOUT, self.store.exchange(&exchange)).await {
@@ -262,9 +267,9 @@ impl Limiter {
                     return;
                 }
                 Ok(Ok(ExchangeOutcome::Repeated)) => {
-                    self.count_nodes().await;
-                    for SentRequest { entry, escrow } in &sent {
-                        entry.lock().bucket.take_back_tokens(*escrow);
+                    self.refresh_cluster_state().await;
+                    for SentRequest { entry, reservation } in &sent {
+                        entry.lock().bucket.take_back_tokens(*reservation);
                     }
                     return;
                 }
@@ -275,9 +280,10 @@ impl Limiter {
             // No call waits for an unreachable store. If the exchange succeeds later, its grant
             // admits other calls that wait then.
             let view = self.view();
-            sent.iter().for_each(|sent| sent.entry.decide_all(&view));
-            let queued = self.asking.lock().clone();
-            queued.iter().for_each(|entry| entry.decide_all(&view));
+            sent.iter()
+                .for_each(|sent| sent.entry.answer_waiting(&view));
+            let queued = self.queued.lock().clone();
+            queued.iter().for_each(|entry| entry.answer_waiting(&view));
             tokio::select! {
                 () = sleep(RETRY_INTERVAL) => {}
                 () = stop.cancelled() => return,
@@ -285,7 +291,7 @@ impl Limiter {
         }
     }
 
-    fn numbered(&self, number: i64, requests: Vec<ShareRequest>) -> Exchange {
+    fn new_exchange(&self, number: i64, requests: Vec<ShareRequest>) -> Exchange {
         Exchange {
             node: self.node.clone(),
             owner: self.owner.clone(),
@@ -297,16 +303,16 @@ impl Limiter {
 
     /// Applies a grant, and answers the calls that waited for it.
     fn apply(&self, sent: &SentRequest, grant: &ShareGrant, begun: Instant, view: &ClusterView) {
-        let SentRequest { entry, escrow } = sent;
+        let SentRequest { entry, reservation } = sent;
         let mut state = entry.lock();
         let State {
             bucket,
             awaiting_store,
             ..
         } = &mut *state;
-        bucket.apply(grant, *escrow, begun, view);
+        bucket.apply(grant, *reservation, begun, view);
         let mut admitted = grant.admitted;
-        for _ in 0..escrow.waiting_calls {
+        for _ in 0..reservation.waiting_calls {
             let Some(reply) = awaiting_store.pop_front() else {
                 break;
             };
@@ -317,13 +323,13 @@ impl Limiter {
                 admitted -= 1;
                 Ok(bucket.count_admitted(view))
             } else {
-                bucket.decide_alone(view)
+                bucket.decide_without_store(view)
             };
             // A caller that has gone meanwhile counts as admitted.
             let _ = reply.send(answer);
         }
         bucket.take_back_calls(admitted);
-        if bucket.is_to_give_back() || !awaiting_store.is_empty() {
+        if bucket.exceeds_target() || !awaiting_store.is_empty() {
             self.queue(entry, &mut state);
         }
     }
@@ -360,7 +366,7 @@ impl Limiter {
 
     fn view_of(&self, key: &Key) -> ClusterView {
         if self.is_local(key) {
-            ClusterView::without_store(self.begun)
+            ClusterView::local(self.begun)
         } else {
             self.view()
         }
@@ -381,14 +387,14 @@ impl Limiter {
         }
         let is_local = self.is_local(key);
         let bucket = if is_local {
-            Bucket::full(limits, view.now)
+            Bucket::new_full(limits, view.now)
         } else {
             Bucket::new(limits, view.now)
         };
         let state = State {
             bucket,
             awaiting_store: VecDeque::new(),
-            is_asking: false,
+            is_queued: false,
             dropped: false,
         };
         let entry = Arc::new(Entry {
@@ -414,8 +420,8 @@ impl Limiter {
     }
 
     fn queue(&self, entry: &Arc<Entry>, state: &mut State) {
-        if !entry.is_local && !std::mem::replace(&mut state.is_asking, true) {
-            self.asking.lock().push(Arc::clone(entry));
+        if !entry.is_local && !std::mem::replace(&mut state.is_queued, true) {
+            self.queued.lock().push(Arc::clone(entry));
             self.wake.notify_one();
         }
     }

@@ -197,7 +197,7 @@ impl Pipeline {
 
     /// Returns the number of connectors whose breaker is not closed.
     pub fn breakers_open(&self) -> usize {
-        self.connectors.open()
+        self.connectors.open_breakers()
     }
 
     /// Returns the number of messages that are due in flows of which this node cannot run some

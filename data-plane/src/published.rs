@@ -103,7 +103,7 @@ async fn answer<B: IncomingBody>(
     let deadline = Instant::now() + target.api.deadline;
     target.check_state()?;
     let now = Timestamp::now();
-    let caller = access::let_in(&shared.tokens, target, &mut parts.headers, now).await?;
+    let caller = access::authenticate(&shared.tokens, target, &mut parts.headers, now).await?;
     if shared.pipeline.is_draining() {
         return Err(Refusal::draining());
     }

@@ -11,8 +11,8 @@ use kanat_model::Timestamp;
 use tokio::time::Instant;
 
 use crate::{
-    ClusterView, Key, LimitError, LimitStatus, Rate, SHARE_LEASE, ShareGrant, ShareRequest, TOKEN,
-    full,
+    ClusterView, Key, LimitExceeded, LimitStatus, MICROTOKENS_PER_TOKEN, Rate, SHARE_LEASE,
+    ShareGrant, ShareRequest, capacity,
 };
 
 /// Calls per tick from which a node gets a share. With fewer, one of several nodes has no share,
@@ -43,7 +43,7 @@ pub struct Limits {
 
 impl Limits {
     /// Returns limits in calls per second and per day; 0 for no limit.
-    pub fn of_key(per_second: u32, per_day: u64) -> Self {
+    pub fn per_second_and_day(per_second: u32, per_day: u64) -> Self {
         Self {
             rate: Rate::per_second(per_second),
             per_day,
@@ -63,8 +63,16 @@ pub enum Phase {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Decision {
     Admit(LimitStatus),
-    Refuse(LimitError),
+    Refuse(LimitExceeded),
     /// It is for the store to say.
+    AskStore,
+}
+
+/// Decision on a call by the limit per day alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DayDecision {
+    Admit,
+    Refuse,
     AskStore,
 }
 
@@ -75,14 +83,14 @@ pub struct Bucket {
     /// Share of the bucket that this node holds, in calls per period.
     share: u32,
     /// End of the lease of the share.
-    until: Option<Instant>,
+    share_expires_at: Option<Instant>,
     /// Tokens of the share at `at`, in millionths.
-    tokens: u64,
-    at: Instant,
+    microtokens: u64,
+    refilled_at: Instant,
     /// Share that this node should hold, as the store said last.
     target: u32,
     /// Tokens that were left for all nodes, in millionths, as the store said last.
-    pool_tokens: u64,
+    pool_microtokens: u64,
     /// Instant before which the store has no token.
     pool_empty_until: Option<Instant>,
     day: Day,
@@ -122,7 +130,7 @@ struct Day {
 
 /// Calls of a request on its way to the store, and the tokens that were set aside for them.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Escrow {
+pub struct Reservation {
     /// Calls that wait for the answer.
     pub waiting_calls: u32,
     /// Tokens of this node that go with the calls. The grant returns those that it does not use;
@@ -136,11 +144,11 @@ impl Bucket {
         Self {
             limits,
             share: 0,
-            until: None,
-            tokens: 0,
-            at: now,
+            share_expires_at: None,
+            microtokens: 0,
+            refilled_at: now,
             target: 0,
-            pool_tokens: 0,
+            pool_microtokens: 0,
             pool_empty_until: None,
             day: Day::default(),
             tick_calls: 0,
@@ -153,18 +161,18 @@ impl Bucket {
     }
 
     /// Returns a bucket with as many tokens as the limits allow.
-    pub fn full(limits: Limits, now: Instant) -> Self {
+    pub fn new_full(limits: Limits, now: Instant) -> Self {
         Self {
-            tokens: full(limits.rate.calls),
+            microtokens: capacity(limits.rate.calls),
             ..Self::new(limits, now)
         }
     }
 
-    /// Decides on a call, or on the next attempt of a call that waits for its turn. `calls_after`
+    /// Decides on a call, or on the next attempt of a call that waits for its turn. `queued`
     /// is the number of calls that wait after this one.
-    pub fn call(&mut self, limits: Limits, calls_after: u32, view: &ClusterView) -> Decision {
+    pub fn try_admit(&mut self, limits: Limits, queued: u32, view: &ClusterView) -> Decision {
         self.tick_calls = self.tick_calls.saturating_add(1);
-        self.peak_queued = self.peak_queued.max(calls_after);
+        self.peak_queued = self.peak_queued.max(queued);
         self.idle_ticks = 0;
         self.set_limits(limits, view);
         self.try_take(view)
@@ -174,17 +182,19 @@ impl Bucket {
     /// refused, or the store has to decide.
     pub fn try_take(&mut self, view: &ClusterView) -> Decision {
         self.refill(view);
-        let has_token = self.limits.rate.calls == 0 || self.tokens >= TOKEN;
-        match self.check_day(view) {
-            Some(false) => return Decision::Refuse(self.day_exceeded(view)),
-            Some(true) | None if !has_token && self.pool_is_empty(view) => {
+        let has_token = self.limits.rate.calls == 0 || self.microtokens >= MICROTOKENS_PER_TOKEN;
+        match self.day_decision(view) {
+            DayDecision::Refuse => return Decision::Refuse(self.day_exceeded(view)),
+            DayDecision::Admit | DayDecision::AskStore
+                if !has_token && self.pool_is_empty(view) =>
+            {
                 return Decision::Refuse(self.rate_exceeded(view));
             }
-            Some(true) if has_token => {}
-            Some(true) | None => return Decision::AskStore,
+            DayDecision::Admit if has_token => {}
+            DayDecision::Admit | DayDecision::AskStore => return Decision::AskStore,
         }
         if self.limits.rate.calls > 0 {
-            self.tokens -= TOKEN;
+            self.microtokens -= MICROTOKENS_PER_TOKEN;
         }
         self.take_of_day(view);
         Decision::Admit(self.count_admitted(view))
@@ -199,17 +209,20 @@ impl Bucket {
     }
 
     /// Decides on a call without asking the store.
-    pub fn decide_alone(&mut self, view: &ClusterView) -> Result<LimitStatus, LimitError> {
+    pub fn decide_without_store(
+        &mut self,
+        view: &ClusterView,
+    ) -> Result<LimitStatus, LimitExceeded> {
         match self.try_take(view) {
             Decision::Admit(status) => Ok(status),
             Decision::Refuse(exceeded) => Err(exceeded),
-            Decision::AskStore => Err(self.refusal(view)),
+            Decision::AskStore => Err(self.limit_exceeded(view)),
         }
     }
 
     /// Returns the rejection of a call that the store has refused.
-    pub fn refusal(&mut self, view: &ClusterView) -> LimitError {
-        if self.check_day(view) == Some(false) {
+    pub fn limit_exceeded(&mut self, view: &ClusterView) -> LimitExceeded {
+        if self.day_decision(view) == DayDecision::Refuse {
             self.day_exceeded(view)
         } else {
             self.rate_exceeded(view)
@@ -217,7 +230,7 @@ impl Bucket {
     }
 
     /// Returns whether the store should be asked soon, so that later calls need not wait.
-    pub fn runs_low(&self) -> bool {
+    pub fn allowance_runs_low(&self) -> bool {
         self.limits.per_day > 0
             && self.day.last_grant > 0
             && self.day.allowance <= self.day.last_grant / 2
@@ -242,11 +255,11 @@ impl Bucket {
             || self.demand >= MIN_SHARE_CALLS
     }
 
-    /// Returns whether a bucket without a store can be dropped: it is idle and full, so that a new
+    /// Returns whether a bucket without a store can be dropped: it is idle and capacity, so that a new
     /// one would be equal.
     pub fn is_droppable_local(&mut self, view: &ClusterView) -> bool {
         self.refill(view);
-        self.idle_ticks >= IDLE_TICKS && self.tokens >= full(self.limits.rate.calls)
+        self.idle_ticks >= IDLE_TICKS && self.microtokens >= capacity(self.limits.rate.calls)
     }
 
     /// Returns whether the bucket is idle and holds nothing that the store has to know.
@@ -263,20 +276,20 @@ impl Bucket {
         waiting_calls: u32,
         phase: Phase,
         view: &ClusterView,
-    ) -> (ShareRequest, Escrow) {
+    ) -> (ShareRequest, Reservation) {
         self.refill(view);
         let is_idle = self.idle_ticks >= IDLE_TICKS && waiting_calls == 0;
         let leaving = phase == Phase::Leaving || is_idle;
         let own_tokens = self.own_tokens(waiting_calls);
-        self.tokens -= u64::from(own_tokens) * TOKEN;
+        self.microtokens -= u64::from(own_tokens) * MICROTOKENS_PER_TOKEN;
         let wanted = self.wanted(view);
         self.share = match view.nodes {
             _ if leaving => 0,
             0 | 1 => self.share,
             _ => self.share.min(self.target).min(wanted),
         };
-        let tokens_back = self.tokens.saturating_sub(full(self.share));
-        self.tokens -= tokens_back;
+        let returned_microtokens = self.microtokens.saturating_sub(capacity(self.share));
+        self.microtokens -= returned_microtokens;
         let day = self.day;
         let is_today = day.number == view.today;
         let day_back = if leaving {
@@ -302,7 +315,7 @@ impl Bucket {
             waiting_calls,
             own_tokens,
             held: self.share,
-            tokens_back,
+            returned_microtokens,
             wanted: (!leaving).then_some(wanted),
             day: day.number,
             day_back: if is_today { day_back } else { 0 },
@@ -313,7 +326,7 @@ impl Bucket {
         };
         (
             request,
-            Escrow {
+            Reservation {
                 waiting_calls,
                 own_tokens,
             },
@@ -322,17 +335,23 @@ impl Bucket {
 
     /// Applies the grant for a request that was sent at an instant. The caller admits the granted
     /// calls.
-    pub fn apply(&mut self, grant: &ShareGrant, escrow: Escrow, sent: Instant, view: &ClusterView) {
+    pub fn apply(
+        &mut self,
+        grant: &ShareGrant,
+        reservation: Reservation,
+        sent: Instant,
+        view: &ClusterView,
+    ) {
         self.refill(view);
         self.share = grant.share.min(self.limits.rate.calls);
-        let unused = escrow.own_tokens.saturating_sub(grant.admitted);
+        let unused = reservation.own_tokens.saturating_sub(grant.admitted);
         let tokens = self
-            .tokens
-            .saturating_add(grant.tokens)
-            .saturating_add(u64::from(unused) * TOKEN);
-        self.tokens = tokens.min(full(self.share));
-        self.until = (self.share > 0).then(|| sent + SHARE_LEASE);
-        (self.target, self.pool_tokens) = (grant.target, grant.pool_tokens);
+            .microtokens
+            .saturating_add(grant.microtokens)
+            .saturating_add(u64::from(unused) * MICROTOKENS_PER_TOKEN);
+        self.microtokens = tokens.min(capacity(self.share));
+        self.share_expires_at = (self.share > 0).then(|| sent + SHARE_LEASE);
+        (self.target, self.pool_microtokens) = (grant.target, grant.pool_microtokens);
         if self.day.number != grant.day {
             self.day = Day {
                 number: grant.day,
@@ -346,30 +365,31 @@ impl Bucket {
         self.day.pool_empty_until = (grant.day_left == 0).then(|| view.now + DAY_RETRY);
         let max = MAX_RETRY.max(self.limits.rate.period.as_duration() / 8);
         let pause = grant.next_token.unwrap_or(MAX_RETRY).clamp(MIN_RETRY, max);
-        self.pool_empty_until = (grant.admitted < escrow.waiting_calls).then(|| view.now + pause);
+        self.pool_empty_until =
+            (grant.admitted < reservation.waiting_calls).then(|| view.now + pause);
     }
 
     /// Takes back the tokens of a request that had taken effect before; its grant is lost.
-    pub fn take_back_tokens(&mut self, escrow: Escrow) {
-        self.tokens = self
-            .tokens
-            .saturating_add(u64::from(escrow.own_tokens) * TOKEN)
-            .min(full(self.share));
+    pub fn take_back_tokens(&mut self, reservation: Reservation) {
+        self.microtokens = self
+            .microtokens
+            .saturating_add(u64::from(reservation.own_tokens) * MICROTOKENS_PER_TOKEN)
+            .min(capacity(self.share));
     }
 
     /// Takes back admitted calls whose callers have gone.
     pub fn take_back_calls(&mut self, calls: u32) {
-        self.tokens = self
-            .tokens
-            .saturating_add(u64::from(calls) * TOKEN)
-            .min(full(self.share));
+        self.microtokens = self
+            .microtokens
+            .saturating_add(u64::from(calls) * MICROTOKENS_PER_TOKEN)
+            .min(capacity(self.share));
         if self.limits.per_day > 0 {
             self.day.allowance += u64::from(calls);
         }
     }
 
     /// Returns whether this node holds a larger share than the store wants.
-    pub fn is_to_give_back(&self) -> bool {
+    pub fn exceeds_target(&self) -> bool {
         self.share > self.target
     }
 
@@ -381,7 +401,7 @@ impl Bucket {
         self.refill(view);
         self.limits = limits;
         self.share = self.share.min(limits.rate.calls);
-        self.tokens = self.tokens.min(full(self.share));
+        self.microtokens = self.microtokens.min(capacity(self.share));
         self.pool_empty_until = None;
         self.day.allowance = self.day.allowance.min(limits.per_day);
         (self.day.pool_empty_until, self.day.offline_left) = (None, None);
@@ -390,49 +410,52 @@ impl Bucket {
     /// Refills the bucket up to now: by the share while its lease lasts, then by the part that each
     /// node has without a store.
     fn refill(&mut self, view: &ClusterView) {
-        if let Some(until) = self.until
+        if let Some(until) = self.share_expires_at
             && until <= view.now
         {
-            self.gain_until(until, self.share, 1, full(self.share));
-            (self.share, self.until) = (0, None);
+            self.gain_until(until, self.share, 1, capacity(self.share));
+            (self.share, self.share_expires_at) = (0, None);
             // While the store is unreachable, a single node keeps its tokens. Otherwise the store
             // may have granted the share to another node.
             if view.unreachable_since.is_none() || view.nodes > 1 {
-                self.tokens = 0;
+                self.microtokens = 0;
             }
         }
-        match (self.until, self.alone_since(view)) {
-            (Some(_), _) => self.gain_until(view.now, self.share, 1, full(self.share)),
+        match (self.share_expires_at, self.alone_since(view)) {
+            (Some(_), _) => self.gain_until(view.now, self.share, 1, capacity(self.share)),
             (None, Some(since)) => {
                 let limit = self.limits.rate.calls;
                 let nodes = view.nodes.max(1);
-                self.at = self.at.max(since.min(view.now));
+                self.refilled_at = self.refilled_at.max(since.min(view.now));
                 self.gain_until(
                     view.now,
                     limit,
                     nodes,
-                    (full(limit) / u64::from(nodes)).max(TOKEN),
+                    (capacity(limit) / u64::from(nodes)).max(MICROTOKENS_PER_TOKEN),
                 );
             }
-            (None, None) => (self.tokens, self.at) = (0, view.now),
+            (None, None) => (self.microtokens, self.refilled_at) = (0, view.now),
         }
     }
 
-    /// Adds the tokens gained up to an instant, at a rate of `tokens` per `periods` periods, up to
+    /// Adds the tokens gained up to an instant, at a rate of `tokens` per `divisor` divisor, up to
     /// `size`. A node without a store passes the whole limit and the number of nodes.
-    fn gain_until(&mut self, until: Instant, tokens: u32, periods: u32, size: u64) {
+    fn gain_until(&mut self, until: Instant, rate: u32, divisor: u32, size: u64) {
         let period = self.limits.rate.period;
-        let elapsed = until.saturating_duration_since(self.at).as_micros();
-        let micros = u128::from(period.as_micros()) * u128::from(periods);
-        let gained = u64::try_from(elapsed * u128::from(tokens) * u128::from(TOKEN) / micros)
-            .unwrap_or(u64::MAX);
-        self.tokens = self.tokens.saturating_add(gained).min(size);
-        if self.tokens == size {
-            self.at = self.at.max(until);
+        let elapsed = until
+            .saturating_duration_since(self.refilled_at)
+            .as_micros();
+        let micros = u128::from(period.as_micros()) * u128::from(divisor);
+        let gained =
+            u64::try_from(elapsed * u128::from(rate) * u128::from(MICROTOKENS_PER_TOKEN) / micros)
+                .unwrap_or(u64::MAX);
+        self.microtokens = self.microtokens.saturating_add(gained).min(size);
+        if self.microtokens == size {
+            self.refilled_at = self.refilled_at.max(until);
         } else if gained > 0 {
             // A gain below a millionth counts with the next one.
-            self.at += period
-                .time_to_gain(gained, tokens, periods)
+            self.refilled_at += period
+                .time_to_gain(gained, rate, divisor)
                 .unwrap_or_default();
         }
     }
@@ -441,7 +464,7 @@ impl Bucket {
     /// after the store was lost, when all shares have expired. A single node uses the limit at
     /// once.
     fn alone_since(&self, view: &ClusterView) -> Option<Instant> {
-        let since = view.unreachable_since.filter(|_| view.knows_nodes)?
+        let since = view.unreachable_since.filter(|_| view.has_store_answered)?
             + if view.nodes > 1 {
                 SHARE_LEASE
             } else {
@@ -458,16 +481,15 @@ impl Bucket {
             || self.pool_empty_until.is_some_and(|until| view.now < until)
     }
 
-    /// Returns whether this node has a call of the day left; `None` when the store has to decide.
-    /// While the store is unreachable, this begins another day at its time, and takes the node's
-    /// part of the day.
-    fn check_day(&mut self, view: &ClusterView) -> Option<bool> {
+    /// Decides on a call by the limit per day. While the store is unreachable, this begins another
+    /// day at its time, and takes the node's part of the day.
+    fn day_decision(&mut self, view: &ClusterView) -> DayDecision {
         if self.limits.per_day == 0 {
-            return Some(true);
+            return DayDecision::Admit;
         }
         let is_today = self.day.number == view.today;
         if is_today && self.day.allowance > 0 {
-            return Some(true);
+            return DayDecision::Admit;
         }
         if view.unreachable_since.is_some() {
             let left = if is_today {
@@ -481,20 +503,17 @@ impl Bucket {
                     ..Day::default()
                 };
             }
-            return Some(
-                *self
-                    .day
-                    .offline_left
-                    .get_or_insert(left / u64::from(view.nodes.max(1)))
-                    > 0,
-            );
+            let part = left / u64::from(view.nodes.max(1));
+            return match *self.day.offline_left.get_or_insert(part) {
+                0 => DayDecision::Refuse,
+                _ => DayDecision::Admit,
+            };
         }
-        (is_today
-            && self
-                .day
-                .pool_empty_until
-                .is_some_and(|until| view.now < until))
-        .then_some(false)
+        let pool_empty_until = self.day.pool_empty_until.filter(|_| is_today);
+        match pool_empty_until {
+            Some(until) if view.now < until => DayDecision::Refuse,
+            Some(_) | None => DayDecision::AskStore,
+        }
     }
 
     fn take_of_day(&mut self, view: &ClusterView) {
@@ -516,7 +535,7 @@ impl Bucket {
 
     /// Returns the tokens of this node that waiting calls bring to the store.
     fn own_tokens(&self, waiting_calls: u32) -> u32 {
-        u32::try_from(self.tokens / TOKEN)
+        u32::try_from(self.microtokens / MICROTOKENS_PER_TOKEN)
             .unwrap_or(u32::MAX)
             .min(waiting_calls)
     }

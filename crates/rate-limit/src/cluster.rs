@@ -31,7 +31,7 @@ pub struct ClusterView {
     /// Nodes that share the limits.
     pub nodes: u32,
     /// The store has said how many nodes there are. Until then a node has no part of its own.
-    pub knows_nodes: bool,
+    pub has_store_answered: bool,
     /// Instant since which the store cannot be reached.
     pub unreachable_since: Option<Instant>,
 }
@@ -61,7 +61,7 @@ impl ClusterState {
             today,
             to_midnight,
             nodes: self.nodes,
-            knows_nodes: self.clock.is_some(),
+            has_store_answered: self.clock.is_some(),
             unreachable_since: self.unreachable_since,
         }
     }
@@ -69,7 +69,7 @@ impl ClusterState {
 
 impl ClusterView {
     /// Returns the view of a node that has shared its limits with no other since `begun`.
-    pub fn without_store(begun: Instant) -> Self {
+    pub fn local(begun: Instant) -> Self {
         let now = Instant::now();
         ClusterState {
             nodes: 1,

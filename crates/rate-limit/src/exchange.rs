@@ -41,7 +41,7 @@ pub struct ShareRequest {
     /// Share of the bucket that the node still holds.
     pub held: u32,
     /// Tokens that the node returns with the rest of its share, in millionths.
-    pub tokens_back: u64,
+    pub returned_microtokens: u64,
     /// Share that the node asks for. A single node gets everything. With `None` the node gives back
     /// its whole share.
     pub wanted: Option<u32>,
@@ -69,7 +69,7 @@ impl ShareRequest {
             waiting_calls: 0,
             own_tokens: 0,
             held: 0,
-            tokens_back: 0,
+            returned_microtokens: 0,
             wanted: None,
             day: 0,
             day_back: 0,
@@ -105,7 +105,7 @@ pub struct ShareGrant {
     /// Share that the node holds now.
     pub share: u32,
     /// Tokens that came with the added share, in millionths.
-    pub tokens: u64,
+    pub microtokens: u64,
     /// Share that the node should hold. If it is less than `share`, the node returns the rest.
     pub target: u32,
     /// Day of the allowance, counted from 1970.
@@ -115,7 +115,7 @@ pub struct ShareGrant {
     /// Calls of that day that are left for all nodes.
     pub day_left: u64,
     /// Tokens that are left for all nodes, in millionths.
-    pub pool_tokens: u64,
+    pub pool_microtokens: u64,
     /// Time until the pool has a whole token; `None` when it gains none.
     pub next_token: Option<Duration>,
 }

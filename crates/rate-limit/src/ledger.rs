@@ -17,7 +17,9 @@ use kanat_model::Timestamp;
 use kanat_model::id::{BootId, NodeId};
 use serde::{Deserialize, Serialize};
 
-use crate::{DAY_MS, Period, Rate, SHARE_LEASE, ShareGrant, ShareRequest, TOKEN, full};
+use crate::{
+    DAY_MS, MICROTOKENS_PER_TOKEN, Period, Rate, SHARE_LEASE, ShareGrant, ShareRequest, capacity,
+};
 
 /// Divisor for the largest allowance of one node, which is (calls left of the day) / (256 x nodes).
 /// The allowance is small, because that of a dead node is lost.
@@ -36,13 +38,16 @@ pub struct Ledger {
     /// Period in which the bucket gains as many tokens.
     period: Period,
     /// Tokens that no node holds, in millionths, at `at`.
-    tokens: u64,
+    #[serde(rename = "tokens")]
+    microtokens: u64,
     /// Instant of `tokens` by the store's clock, in milliseconds since 1970.
-    at: i64,
+    #[serde(rename = "at")]
+    refilled_at: i64,
     /// Remainder of the last refill: the numerator of a fraction of a millionth of a token, whose
     /// denominator is the period in microseconds.
-    rest: u64,
-    leases: Vec<Lease>,
+    #[serde(rename = "rest")]
+    remainder: u64,
+    leases: Vec<ShareLease>,
     /// Day, counted from 1970.
     day: i64,
     /// Calls of the day that are granted, also those that were not made yet.
@@ -52,7 +57,7 @@ pub struct Ledger {
 
 /// Share of one node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Lease {
+struct ShareLease {
     node: NodeId,
     owner: BootId,
     share: u32,
@@ -81,15 +86,15 @@ impl Ledger {
         Self {
             limit,
             period,
-            tokens: full(limit),
-            at: now.as_millis(),
+            microtokens: capacity(limit),
+            refilled_at: now.as_millis(),
             ..Self::default()
         }
     }
 
     /// Returns the ledger that the store has kept, or a new one for an empty text. A ledger that
     /// cannot be read starts with an empty bucket.
-    pub fn read(text: &str, rate: Rate, now: Timestamp) -> Self {
+    pub fn from_json(text: &str, rate: Rate, now: Timestamp) -> Self {
         if text.is_empty() {
             return Self::new(rate, now);
         }
@@ -99,14 +104,14 @@ impl Ledger {
                 "rate-limit state of a key unreadable, resetting",
             );
             Self {
-                tokens: 0,
+                microtokens: 0,
                 ..Self::new(rate, now)
             }
         })
     }
 
     /// Returns the JSON that the store keeps.
-    pub fn write(&self) -> String {
+    pub fn to_json(&self) -> String {
         // Numbers, texts and lists of them always have a JSON form.
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -122,15 +127,15 @@ impl Ledger {
         let by_tokens = if request.rate.calls == 0 {
             u64::MAX
         } else {
-            self.tokens / TOKEN + own_tokens
+            self.microtokens / MICROTOKENS_PER_TOKEN + own_tokens
         };
         let admitted = u64::from(request.waiting_calls)
             .min(by_tokens)
             .min(day_left.unwrap_or(u64::MAX));
         if request.rate.calls > 0 {
-            self.tokens -= admitted.saturating_sub(own_tokens) * TOKEN;
+            self.microtokens -= admitted.saturating_sub(own_tokens) * MICROTOKENS_PER_TOKEN;
         }
-        let (share, tokens, target) = self.divide(request, requester, now);
+        let (share, microtokens, target) = self.grant_share(request, requester, now);
         let allowance = day_left.map_or(0, |left| {
             let left = left - admitted;
             let allowance = request
@@ -142,12 +147,12 @@ impl Ledger {
         ShareGrant {
             admitted: u32::try_from(admitted).unwrap_or(u32::MAX),
             share,
-            tokens,
+            microtokens,
             target,
             day: self.day,
             allowance,
             day_left: day_left.map_or(0, |left| left - admitted - allowance),
-            pool_tokens: self.tokens,
+            pool_microtokens: self.microtokens,
             next_token: self.next_token(),
         }
     }
@@ -156,12 +161,12 @@ impl Ledger {
     /// instant.
     fn advance_to_now(&mut self, requester: Requester<'_>) -> i64 {
         let now = requester.now.as_millis();
-        let now = if now < self.at && self.at - now <= CLOCK_SLACK_MS {
-            self.at
+        let now = if now < self.refilled_at && self.refilled_at - now <= CLOCK_SLACK_MS {
+            self.refilled_at
         } else {
             now
         };
-        self.at = self.at.min(now);
+        self.refilled_at = self.refilled_at.min(now);
         self.leases.sort_by_key(|lease| lease.until);
         let (ended, going): (Vec<_>, Vec<_>) = std::mem::take(&mut self.leases)
             .into_iter()
@@ -188,16 +193,17 @@ impl Ledger {
     /// Refills the pool up to `until`. Up to then the pool was smaller by `held`, which is the sum
     /// of the shares of the removed leases that end at `until` or later.
     fn refill(&mut self, until: i64, held: u32) {
-        let elapsed = u64::try_from(until - self.at).unwrap_or(0);
+        let elapsed = u64::try_from(until - self.refilled_at).unwrap_or(0);
         let share = self.unheld_share().saturating_sub(held);
-        let all = u128::from(elapsed) * u128::from(share) * u128::from(TOKEN) * 1_000
-            + u128::from(self.rest);
+        let all =
+            u128::from(elapsed) * u128::from(share) * u128::from(MICROTOKENS_PER_TOKEN) * 1_000
+                + u128::from(self.remainder);
         let period = u128::from(self.period.as_micros());
         let gained = u64::try_from(all / period).unwrap_or(u64::MAX);
-        self.rest = u64::try_from(all % period).unwrap_or(0);
+        self.remainder = u64::try_from(all % period).unwrap_or(0);
         // The pool never has more tokens than its size.
-        self.tokens = self.tokens.saturating_add(gained).min(full(share));
-        self.at = self.at.max(until);
+        self.microtokens = self.microtokens.saturating_add(gained).min(capacity(share));
+        self.refilled_at = self.refilled_at.max(until);
     }
 
     /// Returns the share of the pool: what the nodes' shares leave of the limit.
@@ -213,10 +219,10 @@ impl Ledger {
     /// holders.
     fn change_limit(&mut self, rate: Rate) {
         if self.period != rate.period {
-            (self.period, self.rest) = (rate.period, 0);
+            (self.period, self.remainder) = (rate.period, 0);
         }
         self.limit = rate.calls;
-        self.tokens = self.tokens.min(full(self.unheld_share()));
+        self.microtokens = self.microtokens.min(capacity(self.unheld_share()));
     }
 
     fn take_back(&mut self, request: &ShareRequest, owner: &BootId) {
@@ -227,10 +233,10 @@ impl Ledger {
         if request.wanted.is_none() {
             self.leases.retain(|lease| lease.owner != *owner);
         }
-        self.tokens = self
-            .tokens
-            .saturating_add(request.tokens_back)
-            .min(full(self.unheld_share()));
+        self.microtokens = self
+            .microtokens
+            .saturating_add(request.returned_microtokens)
+            .min(capacity(self.unheld_share()));
     }
 
     /// Books the calls of the day that the node returns or owes, in a new day when one has begun.
@@ -251,7 +257,7 @@ impl Ledger {
 
     /// Divides the bucket anew. Returns the share of the requester, the tokens that it gains with
     /// it, and the share that it should hold.
-    fn divide(
+    fn grant_share(
         &mut self,
         request: &ShareRequest,
         requester: Requester<'_>,
@@ -283,28 +289,31 @@ impl Ledger {
             .find(|lease| lease.owner == *requester.owner)
             .map_or(0, |lease| lease.share);
         // Other nodes may be about to make their first request as well.
-        let first = if held == 0 {
+        let max_share = if held == 0 {
             self.limit / requester.nodes.max(1)
         } else {
             self.limit
         };
         let unheld = self.unheld_share();
-        let added = target.min(first).saturating_sub(held).min(unheld);
+        let added = target.min(max_share).saturating_sub(held).min(unheld);
         let tokens = match unheld {
             0 => 0,
-            unheld if unheld == added => self.tokens,
+            unheld if unheld == added => self.microtokens,
             // Whole tokens: two halves admit no call.
-            unheld => self.tokens / TOKEN * u64::from(added) / u64::from(unheld) * TOKEN,
+            unheld => {
+                self.microtokens / MICROTOKENS_PER_TOKEN * u64::from(added) / u64::from(unheld)
+                    * MICROTOKENS_PER_TOKEN
+            }
         };
         let share = held + added;
-        self.tokens -= tokens;
+        self.microtokens -= tokens;
         self.leases.retain(|lease| lease.owner != *requester.owner);
         if share > 0 || wanted > 0 {
             let until =
                 now.saturating_add(i64::try_from(SHARE_LEASE.as_millis()).unwrap_or(i64::MAX));
             let node = requester.node.clone();
             let owner = requester.owner.clone();
-            self.leases.push(Lease {
+            self.leases.push(ShareLease {
                 node,
                 owner,
                 share,
@@ -317,7 +326,7 @@ impl Ledger {
 
     /// Returns the time until the pool has a whole token.
     fn next_token(&self) -> Option<Duration> {
-        let missing = TOKEN.saturating_sub(self.tokens);
+        let missing = MICROTOKENS_PER_TOKEN.saturating_sub(self.microtokens);
         let left = self.period.time_to_gain(missing, self.unheld_share(), 1)?;
         // The store's clock counts milliseconds.
         Some(Duration::from_millis(

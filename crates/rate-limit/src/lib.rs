@@ -20,16 +20,16 @@ mod tests;
 
 use std::time::Duration;
 
-pub use bucket::{Bucket, Decision, Escrow, Limits, Phase};
+pub use bucket::{Bucket, Decision, Limits, Phase, Reservation};
 pub use cluster::{ClusterState, ClusterView};
 pub use exchange::{Exchange, ExchangeOutcome, MAX_REQUESTS, ShareGrant, ShareRequest};
 pub use key::Key;
 pub use ledger::{Ledger, Requester};
 pub use rate::{Period, Rate};
-pub use status::{LimitError, LimitStatus, Window};
+pub use status::{LimitExceeded, LimitKind, LimitStatus};
 
 /// One token in the unit in which tokens are counted, which is a millionth.
-pub const TOKEN: u64 = 1_000_000;
+pub const MICROTOKENS_PER_TOKEN: u64 = 1_000_000;
 
 /// Time for which a share belongs to its holder after it was asked for. A holder that is silent for
 /// longer loses it.
@@ -38,6 +38,6 @@ const SHARE_LEASE: Duration = Duration::from_secs(3);
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// Returns the tokens of a full bucket with this share.
-fn full(share: u32) -> u64 {
-    u64::from(share) * TOKEN
+fn capacity(share: u32) -> u64 {
+    u64::from(share) * MICROTOKENS_PER_TOKEN
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::TOKEN;
+use crate::MICROTOKENS_PER_TOKEN;
 
 /// Number of calls per period, which is also the size of the bucket.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Rate {
     /// Returns the rate of a number of calls per second, which need not be whole. 2.5 are two calls
     /// in 800 ms, so that t seconds see at most 2.5 × (t + 1) calls; 0.1 are one call in ten
     /// seconds.
-    pub fn of(per_second: f64) -> Self {
+    pub fn from_calls_per_second(per_second: f64) -> Self {
         let per_second = per_second.max(1.0 / MAX_SECS_PER_CALL);
         let calls = (per_second.floor().min(f64::from(u32::MAX))).max(1.0);
         let period =
@@ -51,7 +51,7 @@ impl Rate {
 }
 
 impl Period {
-    const SECOND: Self = Self(TOKEN);
+    const SECOND: Self = Self(1_000_000);
 
     /// Returns the microseconds; at least one, since a period that was read may be zero.
     pub(crate) fn as_micros(self) -> u64 {
@@ -64,10 +64,18 @@ impl Period {
 
     /// Returns the time in which a bucket gains `tokens`, in millionths, at `share` calls per
     /// period that `nodes` divide. `None` when it gains none.
-    pub(crate) fn time_to_gain(self, tokens: u64, share: u32, nodes: u32) -> Option<Duration> {
-        let all =
-            u128::from(tokens) * u128::from(self.as_micros()) * u128::from(nodes.max(1)) * 1_000;
-        let nanos = (share > 0).then(|| all.div_ceil(u128::from(share) * u128::from(TOKEN)))?;
+    pub(crate) fn time_to_gain(
+        self,
+        microtokens: u64,
+        rate: u32,
+        divisor: u32,
+    ) -> Option<Duration> {
+        let all = u128::from(microtokens)
+            * u128::from(self.as_micros())
+            * u128::from(divisor.max(1))
+            * 1_000;
+        let nanos = (rate > 0)
+            .then(|| all.div_ceil(u128::from(rate) * u128::from(MICROTOKENS_PER_TOKEN)))?;
         Some(Duration::from_nanos(
             u64::try_from(nanos).unwrap_or(u64::MAX),
         ))
@@ -98,7 +106,7 @@ mod tests {
             (1e300, u32::MAX, 1),
         ] {
             assert_eq!(
-                Rate::of(per_second),
+                Rate::from_calls_per_second(per_second),
                 Rate {
                     calls,
                     period: Period(micros)
@@ -111,17 +119,28 @@ mod tests {
     #[test]
     fn tokens_come_in_over_the_period() {
         assert_eq!(
-            Rate::of(20.0).period.time_to_gain(TOKEN, 20, 1),
+            Rate::from_calls_per_second(20.0)
+                .period
+                .time_to_gain(MICROTOKENS_PER_TOKEN, 20, 1),
             Some(Duration::from_millis(50))
         );
         assert_eq!(
-            Rate::of(2.5).period.time_to_gain(TOKEN, 2, 1),
+            Rate::from_calls_per_second(2.5)
+                .period
+                .time_to_gain(MICROTOKENS_PER_TOKEN, 2, 1),
             Some(Duration::from_millis(400))
         );
         assert_eq!(
-            Rate::of(0.5).period.time_to_gain(TOKEN / 2, 1, 3),
+            Rate::from_calls_per_second(0.5)
+                .period
+                .time_to_gain(MICROTOKENS_PER_TOKEN / 2, 1, 3),
             Some(Duration::from_secs(3))
         );
-        assert_eq!(Rate::of(1.0).period.time_to_gain(TOKEN, 0, 1), None);
+        assert_eq!(
+            Rate::from_calls_per_second(1.0)
+                .period
+                .time_to_gain(MICROTOKENS_PER_TOKEN, 0, 1),
+            None
+        );
     }
 }

@@ -7,7 +7,7 @@ use crate::Limits;
 /// Calls that are left of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitStatus {
-    pub window: Window,
+    pub kind: LimitKind,
     pub limits: Limits,
     /// Calls that are left, as far as this node knows.
     pub remaining: u64,
@@ -18,7 +18,7 @@ pub struct LimitStatus {
 
 /// The limit that a status is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Window {
+pub enum LimitKind {
     None,
     Rate,
     Day,
@@ -26,7 +26,7 @@ pub enum Window {
 
 /// Rejection of a call that is beyond a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LimitError {
+pub struct LimitExceeded {
     /// Time after which a consumer may call again.
     pub retry_after: Duration,
     /// Time after which a waiting call should try again. A token is not reserved for it.

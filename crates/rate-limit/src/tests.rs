@@ -44,7 +44,7 @@ struct Node {
 
 impl Nodes {
     fn new(count: usize, per_second: u32, per_day: u64) -> Self {
-        Self::of(count, Limits::of_key(per_second, per_day))
+        Self::of(count, Limits::per_second_and_day(per_second, per_day))
     }
 
     fn of(count: usize, limits: Limits) -> Self {
@@ -88,7 +88,7 @@ impl Nodes {
             today: (store / DAY) as i64,
             to_midnight: Duration::from_millis(DAY - store % DAY),
             nodes: self.nodes.len() as u32,
-            knows_nodes: true,
+            has_store_answered: true,
             unreachable_since: self.away_since.map(|since| self.at(since)),
         }
     }
@@ -97,7 +97,7 @@ impl Nodes {
     fn call(&mut self, node: usize) -> bool {
         let view = self.view();
         let limits = self.limits;
-        let admitted = match self.nodes[node].bucket.call(limits, 0, &view) {
+        let admitted = match self.nodes[node].bucket.try_admit(limits, 0, &view) {
             Decision::Admit(_) => {
                 self.admitted.push(self.now);
                 true
@@ -108,7 +108,7 @@ impl Nodes {
             }
             Decision::AskStore => self.exchange(node, 1) > 0,
         };
-        if self.away_since.is_none() && self.nodes[node].bucket.runs_low() {
+        if self.away_since.is_none() && self.nodes[node].bucket.allowance_runs_low() {
             self.exchange(node, 0);
         }
         admitted
@@ -155,7 +155,7 @@ impl Nodes {
                 admitted += 1;
             }
         }
-        if self.nodes[node].bucket.is_to_give_back() {
+        if self.nodes[node].bucket.exceeds_target() {
             self.exchange(node, 0);
         }
         admitted
@@ -305,7 +305,7 @@ fn the_day_ends_with_its_last_call_and_begins_anew_at_midnight() {
     let view = two.view();
     let limits = two.limits;
     assert!(matches!(
-        two.nodes[0].bucket.call(limits, 0, &view),
+        two.nodes[0].bucket.try_admit(limits, 0, &view),
         Decision::Refuse(limited) if limited.retry_after == view.to_midnight
     ));
     two.now = 60_000;
@@ -397,7 +397,7 @@ fn an_idle_key_gives_all_back() {
         "all of the bucket is there again"
     );
     let spent = two.admitted.len() as u64;
-    let limits = Limits::of_key(0, 100_000);
+    let limits = Limits::per_second_and_day(0, 100_000);
     two.limits = limits;
     let gain = {
         let view = two.view();
@@ -437,7 +437,7 @@ proptest! {
         round_trip in 0_u64..3,
         steps in proptest::collection::vec((0_usize..3, 0_u64..400, 0_u8..12, 1_usize..30), 1..60),
     ) {
-        let rate = Rate::of(f64::from(quarters) / 4.0);
+        let rate = Rate::from_calls_per_second(f64::from(quarters) / 4.0);
         let mut three = Nodes::of(3, Limits { rate, per_day: 0 });
         three.round_trip = round_trip;
         for (node, pause, what, calls) in steps {

@@ -66,7 +66,7 @@ pub struct Metrics {
     /// Calls of adapters by result: `ok`, or the kind of the failure.
     pub adapter_calls: CounterFamily,
     /// Transitions of circuit breakers to `open` or `closed`.
-    pub breaker_turns: CounterFamily,
+    pub breaker_transitions: CounterFamily,
     /// Calls that wait for their `turn` or for an open `breaker`.
     pub connector_waits: CounterFamily,
     /// Refused keys of the management API: `wrong`, or `limited` when their address has sent too
@@ -166,7 +166,7 @@ impl Metrics {
                 "result",
                 &["ok", "code", "thrown", "time", "memory", "unavailable"],
             ),
-            breaker_turns: ours.family(
+            breaker_transitions: ours.family(
                 "breaker_turns",
                 "Turns of the circuit breakers of connectors",
                 "to",

@@ -22,8 +22,8 @@ pub(super) struct RateQueue {
     length: AtomicU32,
 }
 
-/// Entry of one call in the queue.
-struct Entry<'a>(&'a AtomicU32);
+/// Place of one call in the queue, while it lives.
+struct QueueSlot<'a>(&'a AtomicU32);
 
 impl RateQueue {
     pub fn new(limiter: Arc<Limiter>, instance: &str) -> Self {
@@ -40,7 +40,7 @@ impl RateQueue {
 
     /// Sets the rate, also for the calls that wait already.
     pub fn set_rate(&self, per_second: Option<f64>) {
-        *self.rate.lock() = per_second.map(Rate::of);
+        *self.rate.lock() = per_second.map(Rate::from_calls_per_second);
     }
 
     /// Waits for the turn of one call, and returns whether it had to wait.
@@ -48,7 +48,7 @@ impl RateQueue {
         if self.rate().is_none() {
             return false;
         }
-        let _entry = Entry::new(&self.length);
+        let _slot = QueueSlot::new(&self.length);
         let (_first, mut waited) = match self.first.try_lock() {
             Ok(first) => (first, false),
             Err(_) => (self.first.lock().await, true),
@@ -69,14 +69,14 @@ impl RateQueue {
     }
 }
 
-impl<'a> Entry<'a> {
+impl<'a> QueueSlot<'a> {
     fn new(length: &'a AtomicU32) -> Self {
         length.fetch_add(1, Ordering::Relaxed);
         Self(length)
     }
 }
 
-impl Drop for Entry<'_> {
+impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use kanat_rate_limit::{Bucket, ClusterView, Key, LimitError, LimitStatus};
+use kanat_rate_limit::{Bucket, ClusterView, Key, LimitExceeded, LimitStatus};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
@@ -16,9 +16,9 @@ pub(super) struct Entry {
 
 pub(super) struct State {
     pub bucket: Bucket,
-    pub awaiting_store: VecDeque<oneshot::Sender<Result<LimitStatus, LimitError>>>,
-    /// The entry is in `asking`.
-    pub is_asking: bool,
+    pub awaiting_store: VecDeque<oneshot::Sender<Result<LimitStatus, LimitExceeded>>>,
+    /// The entry is in `Limiter::queued`.
+    pub is_queued: bool,
     /// The key is no longer in use, and the entry not in its shard.
     pub dropped: bool,
 }
@@ -29,7 +29,7 @@ impl Entry {
     }
 
     /// Answers all waiting calls by what this node has.
-    pub fn decide_all(&self, view: &ClusterView) {
+    pub fn answer_waiting(&self, view: &ClusterView) {
         let mut state = self.lock();
         let State {
             bucket,
@@ -37,7 +37,7 @@ impl Entry {
             ..
         } = &mut *state;
         for reply in awaiting_store.drain(..) {
-            let _ = reply.send(bucket.decide_alone(view));
+            let _ = reply.send(bucket.decide_without_store(view));
         }
     }
 }

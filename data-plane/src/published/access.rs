@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use kanat_model::Timestamp;
 use kanat_net::jwks::{self, TokenVerifier};
-use kanat_rate_limit::{LimitError, LimitStatus};
+use kanat_rate_limit::{LimitExceeded, LimitStatus};
 
 use super::limit_headers;
 use super::route::Target;
@@ -47,7 +47,7 @@ impl Caller {
 }
 
 /// Authenticates the caller.
-pub(crate) async fn let_in(
+pub(crate) async fn authenticate(
     tokens: &TokenVerifier,
     target: &Target,
     headers: &mut HeaderMap,
@@ -116,7 +116,7 @@ pub(crate) async fn enforce_limits(
     }
 }
 
-fn beyond(exceeded: &LimitError) -> Refusal {
+fn beyond(exceeded: &LimitExceeded) -> Refusal {
     let mut headers = HeaderMap::new();
     limit_headers::write_exceeded(exceeded, &mut headers);
     let refusal = Refusal::new(

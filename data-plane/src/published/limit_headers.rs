@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use kanat_rate_limit::{LimitError, LimitStatus, Window};
+use kanat_rate_limit::{LimitExceeded, LimitKind, LimitStatus};
 
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
@@ -15,10 +15,10 @@ const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 pub fn write(status: &LimitStatus, headers: &mut HeaderMap) {
     let per_second = status.limits.rate.calls;
     let per_day = status.limits.per_day;
-    let limit = match status.window {
-        Window::None => return,
-        Window::Rate => u64::from(per_second),
-        Window::Day => per_day,
+    let limit = match status.kind {
+        LimitKind::None => return,
+        LimitKind::Rate => u64::from(per_second),
+        LimitKind::Day => per_day,
     };
     headers.insert(LIMIT, HeaderValue::from(limit));
     headers.insert(REMAINING, HeaderValue::from(status.remaining));
@@ -37,7 +37,7 @@ pub fn write(status: &LimitStatus, headers: &mut HeaderMap) {
 }
 
 /// Writes a rejection into the headers of an answer.
-pub fn write_exceeded(exceeded: &LimitError, headers: &mut HeaderMap) {
+pub fn write_exceeded(exceeded: &LimitExceeded, headers: &mut HeaderMap) {
     headers.insert(
         header::RETRY_AFTER,
         HeaderValue::from(whole_seconds(exceeded.retry_after).max(1)),
@@ -46,14 +46,14 @@ pub fn write_exceeded(exceeded: &LimitError, headers: &mut HeaderMap) {
 }
 
 /// Returns the text of a rejection for the consumer.
-pub fn message(exceeded: &LimitError) -> String {
+pub fn message(exceeded: &LimitExceeded) -> String {
     let limits = exceeded.status.limits;
-    match exceeded.status.window {
-        Window::Day => format!(
+    match exceeded.status.kind {
+        LimitKind::Day => format!(
             "the key allows {} calls per day, and today's are used up",
             limits.per_day
         ),
-        Window::Rate | Window::None => {
+        LimitKind::Rate | LimitKind::None => {
             format!("the key allows {} calls per second", limits.rate.calls)
         }
     }
@@ -80,15 +80,15 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_limit_and_when_to_come_back() {
-        let limits = Limits::of_key(20, 1_000);
+        let limits = Limits::per_second_and_day(20, 1_000);
         let status = LimitStatus {
-            window: Window::Day,
+            kind: LimitKind::Day,
             limits,
             remaining: 0,
             reset: Duration::from_millis(4_100),
         };
         let mut headers = HeaderMap::new();
-        let exceeded = LimitError {
+        let exceeded = LimitExceeded {
             retry_after: Duration::from_millis(4_100),
             next_attempt_in: Duration::ZERO,
             status,
@@ -106,15 +106,15 @@ mod tests {
 
     #[test]
     fn a_pause_is_never_shorter_than_a_second() {
-        let limits = Limits::of_key(20, 0);
+        let limits = Limits::per_second_and_day(20, 0);
         let status = LimitStatus {
-            window: Window::Rate,
+            kind: LimitKind::Rate,
             limits,
             remaining: 0,
             reset: Duration::ZERO,
         };
         let mut headers = HeaderMap::new();
-        let exceeded = LimitError {
+        let exceeded = LimitExceeded {
             retry_after: Duration::from_millis(3),
             next_attempt_in: Duration::ZERO,
             status,
@@ -126,10 +126,10 @@ mod tests {
 
     #[test]
     fn a_key_without_limits_gets_no_limit_headers() {
-        let limits = Limits::of_key(0, 0);
+        let limits = Limits::per_second_and_day(0, 0);
         let mut headers = HeaderMap::new();
         let status = LimitStatus {
-            window: Window::None,
+            kind: LimitKind::None,
             limits,
             remaining: 0,
             reset: Duration::ZERO,

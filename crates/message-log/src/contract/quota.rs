@@ -5,7 +5,9 @@ use std::time::Duration;
 use futures::future::join_all;
 use kanat_model::Timestamp;
 use kanat_model::id::{ConsumerKeyId, InstanceId};
-use kanat_rate_limit::{Exchange, ExchangeOutcome, Key, Rate, ShareGrant, ShareRequest, TOKEN};
+use kanat_rate_limit::{
+    Exchange, ExchangeOutcome, Key, MICROTOKENS_PER_TOKEN, Rate, ShareGrant, ShareRequest,
+};
 
 use super::Harness;
 use super::subject::Subject;
@@ -80,7 +82,7 @@ pub async fn gives_the_bucket_of_a_key_to_one_that_is_alone_and_shares_it_among_
     .await;
     assert_eq!(alone.admitted, 1);
     assert_eq!(alone.share, 10);
-    assert_eq!(alone.tokens, 9 * TOKEN);
+    assert_eq!(alone.microtokens, 9 * MICROTOKENS_PER_TOKEN);
     let other = subject.beside().await;
     assert_eq!(
         grant(
@@ -97,7 +99,7 @@ pub async fn gives_the_bucket_of_a_key_to_one_that_is_alone_and_shares_it_among_
     );
     assert_eq!(grant(&subject, 2, request(10, Some(5))).await.target, 5);
     let back = ShareRequest {
-        tokens_back: 4 * TOKEN,
+        returned_microtokens: 4 * MICROTOKENS_PER_TOKEN,
         ..request(5, Some(5))
     };
     assert_eq!(grant(&subject, 3, back).await.share, 5);
@@ -227,7 +229,7 @@ pub async fn forgets_connectors_that_nobody_calls(harness: &dyn Harness) {
         waiting_calls: 1,
         wanted: None,
         last_used_at,
-        ..ShareRequest::new(key, Rate::of(0.01), 0)
+        ..ShareRequest::new(key, Rate::from_calls_per_second(0.01), 0)
     };
     let calls = || {
         [

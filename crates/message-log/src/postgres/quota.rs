@@ -124,9 +124,9 @@ pub(super) async fn exchange(
         .zip(&keys)
         .map(|(request, key)| {
             let kept = ledgers.remove(key.as_ref()).unwrap_or_default();
-            let mut ledger = Ledger::read(&kept, request.rate, now);
+            let mut ledger = Ledger::from_json(&kept, request.rate, now);
             let grant = ledger.exchange(request, requester);
-            (grant, ledger.write())
+            (grant, ledger.to_json())
         })
         .unzip();
     save(&mut tx, requests, &keys, &texts).await?;

@@ -115,11 +115,11 @@ fn exchange_key(
         .prepare_cached(LEDGER)?
         .query_row([key], |row| row.get(0))
         .optional()?;
-    let mut ledger = Ledger::read(&kept.unwrap_or_default(), request.rate, requester.now);
+    let mut ledger = Ledger::from_json(&kept.unwrap_or_default(), request.rate, requester.now);
     let grant = ledger.exchange(request, requester);
     let used = i64::try_from(request.used).unwrap_or(i64::MAX);
     let last_used_at = request.last_used_at.map_or(0, Timestamp::as_millis);
-    tx.execute(SAVE, params![key, ledger.write(), used, last_used_at])?;
+    tx.execute(SAVE, params![key, ledger.to_json(), used, last_used_at])?;
     Ok(grant)
 }
 

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::{Bucket, Limits};
-use crate::{ClusterView, LimitError, LimitStatus, TOKEN, Window};
+use crate::{ClusterView, LimitExceeded, LimitKind, LimitStatus, MICROTOKENS_PER_TOKEN};
 
 /// Longest wait before another attempt, since limits change and the store comes and goes.
 const MAX_WAIT: Duration = Duration::from_millis(500);
 
 impl Bucket {
     /// Returns the rejection of a call beyond the rate.
-    pub(super) fn rate_exceeded(&self, view: &ClusterView) -> LimitError {
+    pub(super) fn rate_exceeded(&self, view: &ClusterView) -> LimitExceeded {
         let per_period = u64::from(self.limits.rate.calls.max(1));
         let nodes = if view.unreachable_since.is_some() {
             u64::from(view.nodes.max(1))
@@ -23,7 +23,7 @@ impl Bucket {
             reset: wait,
             ..self.rate_status()
         };
-        LimitError {
+        LimitExceeded {
             retry_after: wait,
             next_attempt_in: self.next_attempt_in(view),
             status,
@@ -31,12 +31,12 @@ impl Bucket {
     }
 
     /// Returns the rejection of a call beyond the limit per day.
-    pub(super) fn day_exceeded(&self, view: &ClusterView) -> LimitError {
+    pub(super) fn day_exceeded(&self, view: &ClusterView) -> LimitExceeded {
         let status = LimitStatus {
             remaining: 0,
             ..self.day_status(view)
         };
-        LimitError {
+        LimitExceeded {
             retry_after: view.to_midnight.max(Duration::from_secs(1)),
             next_attempt_in: MAX_WAIT,
             status,
@@ -45,9 +45,9 @@ impl Bucket {
 
     /// Returns the time until this node may have a token, or until the store is asked again.
     fn next_attempt_in(&self, view: &ClusterView) -> Duration {
-        let missing = TOKEN.saturating_sub(self.tokens);
+        let missing = MICROTOKENS_PER_TOKEN.saturating_sub(self.microtokens);
         let Limits { rate, .. } = self.limits;
-        let (share, nodes) = match (self.until, self.alone_since(view)) {
+        let (share, nodes) = match (self.share_expires_at, self.alone_since(view)) {
             (Some(_), _) => (self.share, 1),
             (None, Some(_)) => (rate.calls, view.nodes),
             (None, None) => (0, 1),
@@ -70,7 +70,7 @@ impl Bucket {
         let day = self.day_status(view);
         match (self.limits.rate.calls, self.limits.per_day) {
             (0, 0) => LimitStatus {
-                window: Window::None,
+                kind: LimitKind::None,
                 ..rate
             },
             (_, 0) => rate,
@@ -82,10 +82,12 @@ impl Bucket {
 
     fn rate_status(&self) -> LimitStatus {
         let limit = u64::from(self.limits.rate.calls);
-        let remaining = (self.tokens.saturating_add(self.pool_tokens) / TOKEN).min(limit);
+        let remaining = (self.microtokens.saturating_add(self.pool_microtokens)
+            / MICROTOKENS_PER_TOKEN)
+            .min(limit);
         let reset = Duration::from_secs(u64::from(remaining < limit));
         LimitStatus {
-            window: Window::Rate,
+            kind: LimitKind::Rate,
             limits: self.limits,
             remaining,
             reset,
@@ -104,7 +106,7 @@ impl Bucket {
             .saturating_add(left)
             .min(self.limits.per_day);
         LimitStatus {
-            window: Window::Day,
+            kind: LimitKind::Day,
             limits: self.limits,
             remaining,
             reset: view.to_midnight,

@@ -42,7 +42,7 @@ impl Key {
         let owner = BootId::new(format!("{name} {owner}"));
         let now = Timestamp::from_millis(self.now);
         // As a store keeps it between one exchange and the next.
-        self.ledger = Ledger::read(&self.ledger.write(), Rate::NONE, now);
+        self.ledger = Ledger::from_json(&self.ledger.to_json(), Rate::NONE, now);
         let requester = Requester {
             node: &node,
             owner: &owner,
@@ -52,7 +52,7 @@ impl Key {
         };
         let gain = self.ledger.exchange(&request, requester);
         assert!(
-            self.ledger.tokens <= full(self.ledger.unheld_share()),
+            self.ledger.microtokens <= capacity(self.ledger.unheld_share()),
             "{:?}",
             self.ledger
         );
@@ -87,7 +87,7 @@ fn a_node_alone_is_given_the_whole_bucket() {
     let gain = key.asks("a", |request| request.waiting_calls = 1);
     assert_eq!(gain.admitted, 1);
     assert_eq!(gain.share, 10);
-    assert_eq!(gain.tokens, 9 * TOKEN);
+    assert_eq!(gain.microtokens, 9 * MICROTOKENS_PER_TOKEN);
     assert_eq!(gain.target, 10);
     // Another one comes: the first is to give up what it does not need.
     key.nodes = 2;
@@ -100,11 +100,12 @@ fn a_node_alone_is_given_the_whole_bucket() {
     assert_eq!(gain.share, 10);
     assert_eq!(gain.target, 2);
     let gain = key.asks("a", |request| {
-        (request.held, request.tokens_back, request.wanted) = (2, 7 * TOKEN, Some(2))
+        (request.held, request.returned_microtokens, request.wanted) =
+            (2, 7 * MICROTOKENS_PER_TOKEN, Some(2))
     });
     assert_eq!(gain.share, 2);
     assert_eq!(gain.target, 2);
-    assert_eq!(gain.pool_tokens, 7 * TOKEN);
+    assert_eq!(gain.pool_microtokens, 7 * MICROTOKENS_PER_TOKEN);
     assert_eq!(key.admits("b", 9), 7);
 }
 
@@ -138,13 +139,16 @@ fn a_share_that_is_given_back_takes_no_token_that_was_spent_along() {
     let mut key = Key::new(100);
     let gain = key.asks("a", |request| request.wanted = Some(60));
     assert_eq!(gain.share, 33);
-    assert_eq!(gain.tokens, 33 * TOKEN);
-    assert_eq!(gain.pool_tokens, 67 * TOKEN);
+    assert_eq!(gain.microtokens, 33 * MICROTOKENS_PER_TOKEN);
+    assert_eq!(gain.pool_microtokens, 67 * MICROTOKENS_PER_TOKEN);
     let gain = key.asks("a", |request| (request.held, request.wanted) = (0, None));
     assert_eq!(gain.share, 0);
-    assert_eq!(gain.pool_tokens, 67 * TOKEN);
+    assert_eq!(gain.pool_microtokens, 67 * MICROTOKENS_PER_TOKEN);
     key.now += 100;
-    assert_eq!(key.asks("b", |_| {}).pool_tokens, 77 * TOKEN);
+    assert_eq!(
+        key.asks("b", |_| {}).pool_microtokens,
+        77 * MICROTOKENS_PER_TOKEN
+    );
 }
 
 #[test]
@@ -160,10 +164,10 @@ fn a_silent_node_loses_its_share_without_its_tokens() {
     assert_eq!(key.admits("b", 1_000), 45);
     // What the silent one says of its share now is late.
     let late = key.asks("a", |request| {
-        (request.held, request.tokens_back) = (30, 30 * TOKEN)
+        (request.held, request.returned_microtokens) = (30, 30 * MICROTOKENS_PER_TOKEN)
     });
     assert_eq!(late.share, 0, "a millisecond's gain");
-    assert_eq!(late.pool_tokens, 60_000, "a millisecond's gain");
+    assert_eq!(late.pool_microtokens, 60_000, "a millisecond's gain");
 }
 
 #[test]
@@ -180,7 +184,10 @@ fn a_restarted_node_does_not_wait_for_its_former_self() {
     // Nobody knows what the former one had left.
     assert_eq!(gain.admitted, 1, "what came since it began");
     assert_eq!(gain.share, 10, "what came since it began");
-    assert_eq!(gain.tokens, TOKEN, "what came since it began");
+    assert_eq!(
+        gain.microtokens, MICROTOKENS_PER_TOKEN,
+        "what came since it began"
+    );
 }
 
 #[test]
@@ -192,7 +199,10 @@ fn a_share_that_ran_out_gains_for_all_only_since_then() {
     key.nodes = 2;
     let gain = key.asks("a", |request| request.held = 10);
     assert_eq!(gain.share, 0, "a tenth of a second");
-    assert_eq!(gain.pool_tokens, TOKEN, "a tenth of a second");
+    assert_eq!(
+        gain.pool_microtokens, MICROTOKENS_PER_TOKEN,
+        "a tenth of a second"
+    );
 }
 
 #[test]
@@ -206,13 +216,13 @@ fn a_changed_limit_counts_at_once_for_what_nobody_holds() {
         (request.rate.calls, request.waiting_calls) = (40, 100)
     });
     assert_eq!(gain.admitted, 7);
-    assert_eq!(gain.pool_tokens, 0);
+    assert_eq!(gain.pool_microtokens, 0);
     let gain = key.asks("a", |request| {
         (request.held, request.wanted, request.rate.calls) = (33, Some(10), 40)
     });
     assert_eq!(gain.target, 10);
     let gain = key.asks("b", |request| request.rate.calls = 200);
-    assert_eq!(gain.pool_tokens, 0, "a higher limit makes no tokens");
+    assert_eq!(gain.pool_microtokens, 0, "a higher limit makes no tokens");
     key.now += 100;
     assert_eq!(key.admits("b", 1_000), 16);
 }
@@ -220,7 +230,10 @@ fn a_changed_limit_counts_at_once_for_what_nobody_holds() {
 #[test]
 fn a_rate_that_is_no_whole_number_comes_in_as_exactly() {
     let mut key = Key::new(1);
-    key.ledger = Ledger::new(Rate::of(2.5), Timestamp::from_millis(key.now));
+    key.ledger = Ledger::new(
+        Rate::from_calls_per_second(2.5),
+        Timestamp::from_millis(key.now),
+    );
     assert_eq!(key.admits("a", 9), 2);
     let refused = key.asks("b", |request| request.waiting_calls = 1);
     assert_eq!(refused.admitted, 0);
@@ -235,7 +248,10 @@ fn a_rate_that_is_no_whole_number_comes_in_as_exactly() {
     // One an hour, asked for again and again: what comes in between two requests is less than a
     // millionth.
     let mut key = Key::new(1);
-    key.ledger = Ledger::new(Rate::of(1.0 / 3_600.0), Timestamp::from_millis(key.now));
+    key.ledger = Ledger::new(
+        Rate::from_calls_per_second(1.0 / 3_600.0),
+        Timestamp::from_millis(key.now),
+    );
     assert_eq!(key.admits("a", 1), 1);
     let begun = key.now;
     while key.admits("b", 1) == 0 {
@@ -251,10 +267,23 @@ fn a_rate_that_is_no_whole_number_comes_in_as_exactly() {
 #[test]
 fn a_ledger_of_before_is_read() {
     let text = r#"{"limit":5,"tokens":3000000,"at":1000,"leases":[],"day":0,"spent":0}"#;
-    let ledger = Ledger::read(text, Rate::NONE, Timestamp::from_millis(2_000));
+    let ledger = Ledger::from_json(text, Rate::NONE, Timestamp::from_millis(2_000));
     assert_eq!(ledger.limit, 5);
     assert_eq!(ledger.period, Rate::NONE.period);
-    assert_eq!(ledger.rest, 0);
+    assert_eq!(ledger.refilled_at, 1_000);
+    assert_eq!(ledger.microtokens, 3_000_000);
+    assert_eq!(ledger.remainder, 0);
+}
+
+#[test]
+fn the_names_in_the_json_of_a_ledger_stay() {
+    let ledger = Ledger {
+        remainder: 7,
+        granted_today: 9,
+        ..Ledger::new(Rate::per_second(5), Timestamp::from_millis(1_000))
+    };
+    let json = r#"{"limit":5,"period":1000000,"tokens":5000000,"at":1000,"rest":7,"leases":[],"#;
+    assert_eq!(ledger.to_json(), format!(r#"{json}"day":0,"spent":9}}"#));
 }
 
 #[test]
@@ -306,7 +335,7 @@ fn calls_that_one_limit_refuses_do_not_count_for_the_other() {
     });
     assert_eq!(gain.admitted, 0);
     assert_eq!(gain.day_left, 0);
-    assert_eq!(gain.pool_tokens, 2 * TOKEN);
+    assert_eq!(gain.pool_microtokens, 2 * MICROTOKENS_PER_TOKEN);
 }
 
 #[test]
@@ -314,8 +343,9 @@ fn calls_that_bring_a_token_need_none_of_the_others() {
     let mut key = Key::new(3);
     key.nodes = 1;
     assert_eq!(
-        key.asks("a", |request| request.waiting_calls = 1).tokens,
-        2 * TOKEN
+        key.asks("a", |request| request.waiting_calls = 1)
+            .microtokens,
+        2 * MICROTOKENS_PER_TOKEN
     );
     let gain = key.asks("a", |request| {
         request.held = 3;
@@ -324,7 +354,7 @@ fn calls_that_bring_a_token_need_none_of_the_others() {
         request.per_day = 10;
     });
     assert_eq!(gain.admitted, 2);
-    assert_eq!(gain.pool_tokens, 0);
+    assert_eq!(gain.pool_microtokens, 0);
     assert_eq!(gain.day_left, 8);
 }
 
@@ -349,9 +379,12 @@ fn a_clock_that_goes_back_gives_nothing_twice() {
 #[test]
 fn what_cannot_be_read_begins_with_nothing() {
     let now = Timestamp::from_millis(MIDNIGHT);
-    assert_eq!(Ledger::read("", Rate::per_second(5), now).tokens, 5 * TOKEN);
     assert_eq!(
-        Ledger::read("not a ledger", Rate::per_second(5), now).tokens,
+        Ledger::from_json("", Rate::per_second(5), now).microtokens,
+        5 * MICROTOKENS_PER_TOKEN
+    );
+    assert_eq!(
+        Ledger::from_json("not a ledger", Rate::per_second(5), now).microtokens,
         0
     );
 }

@@ -54,7 +54,7 @@ impl Key {
             id: ConsumerKeyId::new(plan.id).into(),
             api_id: plan.api_id,
             consumer: plan.consumer,
-            limits: Limits::of_key(plan.rate_limit_per_second, plan.daily_limit),
+            limits: Limits::per_second_and_day(plan.rate_limit_per_second, plan.daily_limit),
             sha256,
             expires_at: (plan.expires_at != 0).then(|| Timestamp::from_millis(plan.expires_at)),
             suspended: plan.suspended,
