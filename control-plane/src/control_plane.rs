@@ -20,9 +20,9 @@ use crate::jobs::{
     audit, batch_jobs, lease, leftovers, oauth_refresh, observations, schedule_outcomes, schedules,
     secrets_of_flows,
 };
-use crate::push::remote::{Access, RemotePlans};
+use crate::push::remote::{NodeAuthenticator, RemotePlanService};
 use crate::push::source::Source;
-use crate::push::{Hub, PlanStreams};
+use crate::push::{Hub, PlanStreamService};
 use crate::retention::Retention;
 use crate::tasks::Tasks;
 use crate::{Monitor, PublicService, PublicUrl, idempotency, master_key};
@@ -42,7 +42,7 @@ pub struct Options {
     /// them.
     pub allowed_origins: Vec<String>,
     /// How nodes of other processes prove themselves; without it there are none.
-    pub nodes: Option<Access>,
+    pub nodes: Option<NodeAuthenticator>,
     /// Identity providers that people log in by.
     pub issuers: Vec<Issuer>,
     pub retention: Retention,
@@ -113,10 +113,10 @@ impl ControlPlane {
         let source = Source::new(store.clone(), Arc::clone(&sealer));
         let hub = Hub::new(source, tasks.clone());
         if store.is_shared() {
-            lease::take(&store, hub.boot_id(), &sealer).await?;
+            lease::take(&store, hub.control_plane_boot_id(), &sealer).await?;
             tasks.run_until_stopped(lease::run(
                 store.clone(),
-                hub.boot_id().clone(),
+                hub.control_plane_boot_id().clone(),
                 Arc::clone(&sealer),
             ));
         }
@@ -146,8 +146,10 @@ impl ControlPlane {
             retention: options.retention,
             mailer: options.mailer,
         });
-        let plans = PlanStreams::new(&app.hub).into_server();
-        let nodes = options.nodes.map(|access| RemotePlans::new(access, plans));
+        let plans = PlanStreamService::new(&app.hub).into_server();
+        let nodes = options
+            .nodes
+            .map(|access| RemotePlanService::new(access, plans));
         let service = PublicService::new(&app, nodes, Cors::new(options.allowed_origins)).await?;
         let tasks = &app.tasks;
         tasks.run_until_stopped(leftovers::run(Arc::clone(&app)));
@@ -178,9 +180,9 @@ impl ControlPlane {
     }
 
     /// Returns the plan stream for a node of the same process, which is one stream for each caller.
-    pub fn plan_service(&self) -> PlanServiceServer<PlanStreams> {
+    pub fn plan_service(&self) -> PlanServiceServer<PlanStreamService> {
         self.app.hub.expect_own_node();
-        PlanStreams::new(&self.app.hub).into_server()
+        PlanStreamService::new(&self.app.hub).into_server()
     }
 
     /// The configuration store that it works on.
@@ -208,7 +210,7 @@ impl ControlPlane {
         self.app.tasks.close().await;
         denied::write_all(&self.app).await;
         if self.app.store.is_shared() {
-            lease::end(&self.app.store, self.app.hub.boot_id()).await;
+            lease::end(&self.app.store, self.app.hub.control_plane_boot_id()).await;
         }
         self.app.store.close().await;
     }

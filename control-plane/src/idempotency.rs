@@ -249,7 +249,7 @@ impl<'a> Once<'a> {
             }
             Some(_) | None => {
                 let request = request.unwrap_or(&[0; 32]);
-                let own = self.app.hub.boot_id();
+                let own = self.app.hub.control_plane_boot_id();
                 answered_request::begin(&mut tx, credential, &self.key, request, own, now).await?;
                 answered_request::forget_older(&mut tx, now.before(WINDOW)).await?;
                 done_call::forget_older(&mut tx, now.before(WINDOW)).await?;
@@ -262,7 +262,7 @@ impl<'a> Once<'a> {
     /// Returns whether the control plane that began a request may still run it. Builds that kept no
     /// lease may.
     async fn may_run(&self, db: &mut Db, begun_by: &BootId) -> Result<bool> {
-        let is_own = begun_by == self.app.hub.boot_id();
+        let is_own = begun_by == self.app.hub.control_plane_boot_id();
         Ok(is_own || begun_by.as_str().is_empty() || control_plane::is_alive(db, begun_by).await?)
     }
 

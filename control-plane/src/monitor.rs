@@ -28,18 +28,23 @@ impl Monitor {
     pub fn readings(&self) -> metrics::ControlPlane {
         let mut nodes = self.app.hub.nodes();
         nodes.retain(|node| node.status != Status::Disconnected);
-        let environments = self.app.hub.versions().into_iter().map(|(id, version)| {
-            let running = nodes.iter().filter_map(|node| node.environments.get(&id));
-            let lag = running
-                .map(|running| version.lag_of(running.applied.as_ref()))
-                .max()
-                .unwrap_or(0);
-            Environment {
-                id: id.into_string(),
-                generation: version.generation,
-                lag,
-            }
-        });
+        let environments = self
+            .app
+            .hub
+            .current_versions()
+            .into_iter()
+            .map(|(id, version)| {
+                let running = nodes.iter().filter_map(|node| node.environments.get(&id));
+                let lag = running
+                    .map(|running| version.lag_of(running.applied.as_ref()))
+                    .max()
+                    .unwrap_or(0);
+                Environment {
+                    id: id.into_string(),
+                    generation: version.generation,
+                    lag,
+                }
+            });
         let running = nodes.iter().flat_map(|node| node.environments.values());
         metrics::ControlPlane {
             environments: environments.collect(),

@@ -6,7 +6,7 @@
 //! One [`feed`] per environment follows the store and keeps the current [`set`]; one [`session`]
 //! per connected node brings it, environment by environment, to that set, as [`environment_sync`]
 //! decides. Several control planes may work on one database: `follow` finds the changes of the
-//! others, and [`others`] has the nodes that they serve. The rest of the control plane uses the
+//! others, and [`peer_nodes`] has the nodes that they serve. The rest of the control plane uses the
 //! [`hub`].
 //!
 //! | word | meaning |
@@ -27,7 +27,7 @@ pub mod hub;
 mod node_record;
 pub mod nodes;
 mod observations;
-pub mod others;
+pub mod peer_nodes;
 pub mod refusals;
 pub mod remote;
 pub mod service;
@@ -38,7 +38,7 @@ pub mod source;
 pub use hub::{Hub, Rollout};
 pub use nodes::{Node, SetVersion};
 pub use observations::Observation;
-pub use service::PlanStreams;
+pub use service::PlanStreamService;
 
 #[cfg(test)]
 mod tests;

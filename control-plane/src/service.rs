@@ -30,7 +30,7 @@ use crate::deadline::Deadline;
 use crate::grpc;
 use crate::idempotency::Idempotency;
 use crate::middleware::{Middleware, MiddlewareService};
-use crate::push::remote::{self, RemotePlans};
+use crate::push::remote::{self, RemotePlanService};
 use crate::validation::Validation;
 
 /// Path that OAuth2 providers redirect to: below a prefix that is otherwise the data plane's.
@@ -58,14 +58,14 @@ type RemoteApi = MapResponse<
 pub struct PublicService {
     gateway: Arc<Gateway<Api>>,
     grpc: GrpcWebService<RemoteApi>,
-    nodes: Option<RemotePlans>,
+    nodes: Option<RemotePlanService>,
     cors: Cors,
 }
 
 impl PublicService {
     pub(crate) async fn new(
         app: &Arc<App>,
-        nodes: Option<RemotePlans>,
+        nodes: Option<RemotePlanService>,
         cors: Cors,
     ) -> Result<Self, Error> {
         let unreadable =

@@ -25,7 +25,7 @@ pub(crate) struct NodeContext {
 
 impl NodeContext {
     pub fn is_ready(&self) -> bool {
-        !self.leaving.is_cancelled() && self.plans.loaded() && self.pipeline.is_ready()
+        !self.leaving.is_cancelled() && self.plans.is_complete() && self.pipeline.is_ready()
     }
 
     /// Returns whether connections are to be closed with the current response.

@@ -22,7 +22,7 @@ use crate::context::NodeContext;
 use crate::limit::Limiter;
 use crate::monitor::Monitor;
 use crate::pipeline::{self, Pipeline};
-use crate::plans::{self, PlanClient, Plans, SavedPlans};
+use crate::plans::{self, ControlPlanes, LastGoodPlans, Plans};
 use crate::poll::Poller;
 use crate::refusal_log::RefusalLog;
 use crate::service::Service;
@@ -87,7 +87,7 @@ impl Options {
 pub struct DataPlane {
     shared: Arc<NodeContext>,
     drain_requests: watch::Receiver<Option<Duration>>,
-    saved_plans: SavedPlans,
+    last_good_plans: LastGoodPlans,
     /// Ends the polls; the plans are still followed.
     stop_polls: CancellationToken,
     stop: CancellationToken,
@@ -99,7 +99,7 @@ impl DataPlane {
     pub async fn start(
         options: Options,
         log: Arc<dyn MessageLog>,
-        control: PlanClient,
+        control: ControlPlanes,
         outbound: outbound::Client,
         sealer: Arc<Sealer>,
     ) -> Self {
@@ -139,9 +139,9 @@ impl DataPlane {
         let load = load_gauge(plans.clone(), Arc::clone(&pipeline));
         let client_options = client_options(&options);
         let client =
-            plans::Client::start(client_options, plans.clone(), log, sealer, control, load).await;
+            plans::PlanSync::start(client_options, plans.clone(), log, sealer, control, load).await;
         let drain_requests = client.drain_requests();
-        let saved_plans = client.saved_plans();
+        let last_good_plans = client.last_good_plans();
         let stop_polls = CancellationToken::new();
         tasks.spawn(client.run(stop.clone()));
         tasks.spawn(plans.clone().evict_idle(stop.clone()));
@@ -161,7 +161,7 @@ impl DataPlane {
         Self {
             shared: Arc::new(shared),
             drain_requests,
-            saved_plans,
+            last_good_plans,
             stop_polls,
             stop,
             tasks,
@@ -179,8 +179,8 @@ impl DataPlane {
     }
 
     /// Returns the plans that the node keeps on disk.
-    pub fn saved_plans(&self) -> SavedPlans {
-        self.saved_plans.clone()
+    pub fn last_good_plans(&self) -> LastGoodPlans {
+        self.last_good_plans.clone()
     }
 
     /// Returns whether messages are accepted and run: plans are loaded, and the log has granted a
@@ -254,7 +254,7 @@ fn client_options(options: &Options) -> plans::client::Options {
 fn load_gauge(plans: Plans, pipeline: Arc<Pipeline>) -> plans::client::LoadGauge {
     Arc::new(move || Load {
         in_flight: saturated(pipeline.in_flight()),
-        ready: plans.loaded() && pipeline.is_ready(),
+        ready: plans.is_complete() && pipeline.is_ready(),
         draining: pipeline.is_draining(),
     })
 }

@@ -33,7 +33,7 @@ use tokio_util::task::TaskTracker;
 use crate::backlog::{self, Backlog};
 use crate::connector::{Capacity, Connectors};
 use crate::limit::Limiter;
-use crate::plans::{Flow, Plans};
+use crate::plans::{CompiledFlow, Plans};
 pub(crate) use accept::{Acceptance, Arrival, CallError, StoreError, StoreOutcome};
 use job::Job;
 pub(crate) use job::Reply;
@@ -302,7 +302,7 @@ impl Drop for InFlight {
 }
 
 /// Returns the capacity for messages of a flow, by the connectors that it calls.
-fn capacity(connectors: &Connectors, flow: &Flow) -> Capacity {
+fn capacity(connectors: &Connectors, flow: &CompiledFlow) -> Capacity {
     let target = flow
         .plan()
         .target
@@ -314,7 +314,7 @@ fn capacity(connectors: &Connectors, flow: &Flow) -> Capacity {
 /// Returns the lane of a flow's messages: the lane of the target's connector instance, or a lane of
 /// the flow if it has steps or adapters, because one that hangs must not delay messages of other
 /// flows to the target.
-fn lane_of(flow: &Flow) -> &str {
+fn lane_of(flow: &CompiledFlow) -> &str {
     match &flow.plan().target {
         Some(target) if flow.plan().steps.is_empty() && !flow.program.uses_adapters() => {
             &target.instance

@@ -29,8 +29,8 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::observed::Observations;
-pub use client::{Client, Fallback, PlanClient, Remote, SavedPlans};
-pub use deployed::{DeployedFlow, Flow};
+pub use client::{ControlPlanes, Fallback, LastGoodPlans, PlanSync, RemoteSettings};
+pub use deployed::{CompiledFlow, DeployedFlow};
 pub use environment::Environment;
 use renewal::RefusedTokens;
 pub(crate) use renewal::RenewalOutcome;
@@ -60,7 +60,7 @@ struct Shared {
 /// A version of a flow as a message needs it.
 #[derive(Debug, Clone)]
 pub struct Runnable {
-    pub flow: Arc<Flow>,
+    pub flow: Arc<CompiledFlow>,
     /// The resources of the flow's environment, as they are now.
     pub environment: Arc<Environment>,
     /// Cancelled when the flow is taken out of service.
@@ -118,7 +118,7 @@ impl Plans {
 
     /// Returns whether the plans of every environment that this node serves are in place. Until
     /// then a flow that is not found may exist.
-    pub fn loaded(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.shared.current.load().is_complete()
     }
 
@@ -201,7 +201,7 @@ impl Plans {
     }
 
     /// Returns a receiver that changes when other plans run.
-    pub(crate) fn replaced(&self) -> watch::Receiver<()> {
+    pub(crate) fn subscribe(&self) -> watch::Receiver<()> {
         self.shared.replaced.subscribe()
     }
 }

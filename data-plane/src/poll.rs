@@ -37,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 use crate::backlog::Backlog;
 use crate::connector::Connectors;
 use crate::observed::Observer;
-use crate::plans::{DeployedFlow, Flow, Plans, Runnable, Snapshot, versions};
+use crate::plans::{CompiledFlow, DeployedFlow, Plans, Runnable, Snapshot, versions};
 use cycle::{Cycle, Halt, Outcome};
 use lease::PollLease;
 use place::{Place, Places, Source};
@@ -82,7 +82,7 @@ impl Poller {
         let mut snapshot = Arc::new(Snapshot::default());
         let mut schedule = PollSchedule::default();
         let mut running = JoinSet::new();
-        let mut replaced = poller.plans.replaced();
+        let mut replaced = poller.plans.subscribe();
         while !stop.is_cancelled() {
             // Marked as seen before the read, so that no later change is missed.
             replaced.borrow_and_update();
@@ -366,7 +366,7 @@ fn polled(snapshot: &Snapshot) -> impl Iterator<Item = Arc<DeployedFlow>> {
         .cloned()
 }
 
-fn poll_of(flow: &Flow) -> Option<&Poll> {
+fn poll_of(flow: &CompiledFlow) -> Option<&Poll> {
     match flow.plan().trigger.as_ref()?.kind.as_ref()? {
         Kind::Poll(poll) => Some(poll),
         Kind::Webhook(_) | Kind::Manual(_) | Kind::Schedule(_) | Kind::Api(_) => None,

@@ -62,11 +62,11 @@ pub(crate) async fn call<B: IncomingBody>(
             others.mark(response.headers_mut());
             return response;
         }
-        Route::Version { asked, current } if shared.plans.loaded() => {
+        Route::Version { asked, current } if shared.plans.is_complete() => {
             let message = format!("this API has no version {asked}: call {current}");
             return refused(Refusal::new(StatusCode::NOT_FOUND, message));
         }
-        Route::Nothing if shared.plans.loaded() => return refused(Refusal::not_found()),
+        Route::Nothing if shared.plans.is_complete() => return refused(Refusal::not_found()),
         // The API may be one that this node has not received yet.
         Route::Version { .. } | Route::Nothing => return refused(Refusal::no_plans()),
     };

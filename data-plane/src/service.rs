@@ -142,7 +142,7 @@ async fn readiness(shared: &NodeContext, request_id: &str) -> Response<Body> {
     if shared.leaving.is_cancelled() {
         return not_ready("shutting down", request_id);
     }
-    if !shared.plans.loaded() {
+    if !shared.plans.is_complete() {
         return not_ready("no plans yet", request_id);
     }
     if !shared.pipeline.is_ready() {

@@ -12,7 +12,7 @@ use futures::SinkExt;
 use futures::channel::mpsc;
 use kanat_plan_stream::snapshot::Assembly;
 use kanat_plan_stream::{
-    HEARTBEAT, Hash, MAX_MESSAGE_BYTES, MIN_PLAN_SCHEMA, PLAN_SCHEMA, SetHash,
+    HEARTBEAT_INTERVAL, Hash, MAX_MESSAGE_BYTES, MIN_PLAN_SCHEMA, PLAN_SCHEMA, SetHash,
 };
 use kanat_proto::node::v1::control_message::Kind as In;
 use kanat_proto::node::v1::node_message::Kind as Out;
@@ -196,7 +196,7 @@ impl Node {
             .expect("the token is plain text");
         request.metadata_mut().insert("authorization", token);
         let mut inbound = client.sync(request).await?.into_inner();
-        let mut beat = tokio::time::interval(HEARTBEAT);
+        let mut beat = tokio::time::interval(HEARTBEAT_INTERVAL);
         let mut assembly = None;
         loop {
             let message = tokio::select! {

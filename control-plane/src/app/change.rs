@@ -178,9 +178,9 @@ impl<'a> PublishTransaction<'a> {
         self.tx.commit().await?;
         if version.is_some() {
             if self.urgent {
-                self.app.hub.changed_now(&self.environment);
+                self.app.hub.notify_changed_now(&self.environment);
             } else {
-                self.app.hub.changed(&self.environment);
+                self.app.hub.notify_changed(&self.environment);
             }
         }
         Ok(version)

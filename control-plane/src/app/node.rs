@@ -36,7 +36,7 @@ pub async fn list(call: &Call) -> Result<Vec<Node>, Error> {
         saved
             .into_iter()
             .filter(|node| !known.contains(&node.id))
-            .map(Node::from_saved),
+            .map(Node::from_record),
     );
     for node in &mut nodes {
         node.environments.retain(|id, _| own.contains(id));

@@ -13,7 +13,7 @@ use kanat_store::{Store, node};
 use super::periodic;
 use crate::app::audit::chain;
 use crate::app::{App, batch_job, consumer_key, environment, flow};
-use crate::push::nodes::LISTED;
+use crate::push::nodes::DISCONNECTED_RETENTION;
 
 const PERIOD: Duration = Duration::from_secs(60 * 60);
 
@@ -45,7 +45,7 @@ async fn drop_all(app: &App) {
     );
     log(
         "nodes that were not seen for a week",
-        drop_unseen(&app.store, now.before(LISTED)).await,
+        drop_unseen(&app.store, now.before(DISCONNECTED_RETENTION)).await,
     );
     if let Some(keep) = retention.audit_log {
         log(

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use super::feed::{Feed, Urgency};
 use super::nodes::Nodes;
 use super::observations::Observations;
-use super::others::Others;
+use super::peer_nodes::PeerNodes;
 use super::refusals::Refusals;
 use super::set::PlanSet;
 use super::source::Source;
@@ -25,7 +25,7 @@ const MAX_SNAPSHOTS: usize = 16;
 pub struct Context {
     pub source: Source,
     pub nodes: Nodes,
-    pub others: Others,
+    pub peer_nodes: PeerNodes,
     pub refusals: Arc<Refusals>,
     /// Names of all environments, by id.
     pub environments: watch::Sender<BTreeMap<EnvironmentId, String>>,
@@ -36,7 +36,7 @@ pub struct Context {
     pub tasks: Tasks,
     feeds: Mutex<HashMap<EnvironmentId, Arc<Feed>>>,
     /// Changes after each read of a feed, whether its set changed or not.
-    sets: watch::Sender<()>,
+    any_feed_read: watch::Sender<()>,
 }
 
 impl Context {
@@ -44,7 +44,7 @@ impl Context {
         Self {
             source,
             nodes: Nodes::default(),
-            others: Others::default(),
+            peer_nodes: PeerNodes::default(),
             refusals: Arc::default(),
             environments: watch::Sender::default(),
             unknown_environment: Notify::new(),
@@ -52,7 +52,7 @@ impl Context {
             snapshots: Semaphore::new(MAX_SNAPSHOTS),
             tasks,
             feeds: Mutex::default(),
-            sets: watch::Sender::new(()),
+            any_feed_read: watch::Sender::new(()),
         }
     }
 
@@ -66,7 +66,7 @@ impl Context {
             environment.clone(),
             self.source.clone(),
             Arc::clone(&self.refusals),
-            self.sets.clone(),
+            self.any_feed_read.clone(),
         ));
         feeds.insert(environment.clone(), Arc::clone(&feed));
         drop(feeds);
@@ -82,7 +82,7 @@ impl Context {
     }
 
     /// Returns the current sets of all feeds, in no order.
-    pub fn sets(&self) -> Vec<(EnvironmentId, Arc<PlanSet>)> {
+    pub fn current_sets(&self) -> Vec<(EnvironmentId, Arc<PlanSet>)> {
         self.feeds
             .lock()
             .iter()
@@ -91,12 +91,12 @@ impl Context {
     }
 
     /// Returns a receiver that changes after each read of a feed, whether its set changed or not.
-    pub fn watch_sets(&self) -> watch::Receiver<()> {
-        self.sets.subscribe()
+    pub fn watch_feed_reads(&self) -> watch::Receiver<()> {
+        self.any_feed_read.subscribe()
     }
 
     /// Notes that `environment` has changed: its feed reads the store.
-    pub fn changed(&self, environment: &EnvironmentId, urgency: Urgency) {
+    pub fn notify_changed(&self, environment: &EnvironmentId, urgency: Urgency) {
         match self.started_feed(environment) {
             Some(feed) => feed.request(urgency),
             None => self.unknown_environment.notify_one(),

@@ -10,7 +10,7 @@ use kanat_proto::node::v1::{Ack, EnvironmentState, Nack, Rejection, Resource};
 
 use super::nodes::SetVersion;
 use super::refusals::{Refusal, Withheld};
-use super::set::{Entry, PlanSet};
+use super::set::{PlanSet, ResourceEntry};
 
 /// Size of the bodies of a delta above which a snapshot is sent, whose chunks keep the stream
 /// responsive; in bytes.
@@ -37,7 +37,7 @@ struct HeldSet {
     hash: SetHash,
     /// By resource id, the hash that the node runs instead of the base's; `None` when it runs
     /// nothing.
-    exceptions: HashMap<String, Option<Hash>>,
+    deviations: HashMap<String, Option<Hash>>,
 }
 
 /// Set that the node refused as a whole.
@@ -56,7 +56,7 @@ pub struct Push {
     pub kind: PushKind,
     /// Hash of the node's whole set after the push.
     pub set_hash: SetHash,
-    exceptions: HashMap<String, Option<Hash>>,
+    deviations: HashMap<String, Option<Hash>>,
 }
 
 /// Kind of a push.
@@ -73,7 +73,7 @@ pub enum PushKind {
 
 /// Outcome of a node's answer.
 #[derive(Debug, PartialEq)]
-pub enum AckOutcome {
+pub enum SyncOutcome {
     /// The node runs the generation without the refused content of these resources.
     Applied {
         generation: u64,
@@ -94,7 +94,7 @@ impl EnvironmentSync {
     /// Creates the state of a node that claims to hold `state`, while the set is `current`.
     pub fn new(state: Option<&EnvironmentState>, current: &Arc<PlanSet>) -> Self {
         Self {
-            held: state.and_then(|state| HeldSet::of(state, current)),
+            held: state.and_then(|state| HeldSet::from_state(state, current)),
             ..Self::default()
         }
     }
@@ -131,10 +131,10 @@ impl EnvironmentSync {
 
     /// Returns the resources of which the node runs another content than the set has, with the
     /// set's entries.
-    pub fn exceptions(&self) -> impl Iterator<Item = (&str, Option<&Entry>)> {
+    pub fn deviations(&self) -> impl Iterator<Item = (&str, Option<&ResourceEntry>)> {
         let held = self.held.iter();
         held.flat_map(|held| {
-            held.exceptions
+            held.deviations
                 .keys()
                 .map(|id| (id.as_str(), held.base.get(id).map(Arc::as_ref)))
         })
@@ -179,7 +179,7 @@ impl EnvironmentSync {
     /// Compares a heartbeat with the set that the node is known to run. A heartbeat of another
     /// generation has no effect, because it was sent before the last answer. Another hash of the
     /// same generation is a mismatch, and a snapshot follows.
-    pub fn handle_heartbeat(&mut self, state: &EnvironmentState) -> AckOutcome {
+    pub fn handle_heartbeat(&mut self, state: &EnvironmentState) -> SyncOutcome {
         let is_other = |held: &mut HeldSet| {
             (state.epoch.as_str(), state.generation) == (held.base.epoch.as_str(), held.generation)
                 && SetHash::from_slice(&state.set_hash) != Some(held.hash)
@@ -187,20 +187,20 @@ impl EnvironmentSync {
         // A push in flight may be live already.
         let is_other = self.in_flight.is_none() && self.held.take_if(is_other).is_some();
         if is_other {
-            AckOutcome::Mismatch
+            SyncOutcome::Mismatch
         } else {
-            AckOutcome::NoEffect
+            SyncOutcome::NoEffect
         }
     }
 
     /// Handles an ack: the node runs all of the push.
-    pub fn handle_ack(&mut self, ack: &Ack) -> AckOutcome {
+    pub fn handle_ack(&mut self, ack: &Ack) -> SyncOutcome {
         self.complete(ack.nonce, ack.generation, &ack.set_hash, &[])
     }
 
     /// Handles a nack: the node refused some of the push, or all of it; then a rejection names no
     /// resource.
-    pub fn handle_nack(&mut self, nack: &Nack) -> AckOutcome {
+    pub fn handle_nack(&mut self, nack: &Nack) -> SyncOutcome {
         let names_no_resource = nack
             .rejections
             .iter()
@@ -219,7 +219,7 @@ impl EnvironmentSync {
                 generation,
                 reason: reason.clone(),
             });
-            return AckOutcome::Refused(reason);
+            return SyncOutcome::Refused(reason);
         }
         self.complete(
             nack.nonce,
@@ -236,14 +236,14 @@ impl EnvironmentSync {
         generation: u64,
         set_hash: &[u8],
         rejections: &[Rejection],
-    ) -> AckOutcome {
+    ) -> SyncOutcome {
         let Some(push) = self
             .in_flight
             .take_if(|push| push.nonce == nonce && push.set.generation == generation)
         else {
-            return AckOutcome::NoEffect;
+            return SyncOutcome::NoEffect;
         };
-        let mut exceptions = push.exceptions;
+        let mut deviations = push.deviations;
         let mut refused = Vec::new();
         for rejection in rejections {
             let Some(hash) = Hash::from_slice(&rejection.hash) else {
@@ -251,18 +251,18 @@ impl EnvironmentSync {
             };
             let id = &rejection.resource_id;
             let message = rejection.message.clone();
-            exceptions.insert(id.clone(), Hash::from_slice(&rejection.running_hash));
+            deviations.insert(id.clone(), Hash::from_slice(&rejection.running_hash));
             refused.push((id.clone(), Refusal { hash, message }));
         }
-        let hash = hash_of(&push.set, &exceptions);
+        let hash = hash_of(&push.set, &deviations);
         if SetHash::from_slice(set_hash) != Some(hash) {
             self.held = None;
             let again = matches!(push.kind, PushKind::Snapshot(_))
                 && std::mem::replace(&mut self.snapshot_failed, true);
             return if again {
-                AckOutcome::Broken
+                SyncOutcome::Broken
             } else {
-                AckOutcome::Mismatch
+                SyncOutcome::Mismatch
             };
         }
         self.snapshot_failed = false;
@@ -271,9 +271,9 @@ impl EnvironmentSync {
             base: push.set,
             generation,
             hash,
-            exceptions,
+            deviations,
         });
-        AckOutcome::Applied {
+        SyncOutcome::Applied {
             generation,
             refused,
         }
@@ -282,9 +282,9 @@ impl EnvironmentSync {
 
 impl HeldSet {
     /// Reads the state that a node claims to hold; `None` when a delta cannot start from it.
-    fn of(state: &EnvironmentState, current: &Arc<PlanSet>) -> Option<Self> {
+    fn from_state(state: &EnvironmentState, current: &Arc<PlanSet>) -> Option<Self> {
         if state.resources.is_empty() && state.set_hash == current.hash.to_vec() {
-            return Self::of_hash(state, current);
+            return Self::from_hash(state, current);
         }
         let held: Option<HashMap<_, _>> = state
             .resources
@@ -296,18 +296,18 @@ impl HeldSet {
         let sound = state.epoch == current.epoch.as_str()
             && state.generation <= current.generation
             && SetHash::from_slice(&state.set_hash) == Some(hash);
-        let exceptions = current.exceptions(&held);
+        let deviations = current.deviations(&held);
         sound.then(|| Self {
             base: Arc::clone(current),
             generation: state.generation,
             hash,
-            exceptions,
+            deviations,
         })
     }
 
     /// Reads the state of a node that holds too many resources to name them: its hash is that of
     /// the current set.
-    fn of_hash(state: &EnvironmentState, current: &Arc<PlanSet>) -> Option<Self> {
+    fn from_hash(state: &EnvironmentState, current: &Arc<PlanSet>) -> Option<Self> {
         let sound = state.epoch == current.epoch.as_str() && state.generation <= current.generation;
         let base = Arc::clone(current);
         let generation = state.generation;
@@ -316,7 +316,7 @@ impl HeldSet {
             base,
             generation,
             hash,
-            exceptions: HashMap::new(),
+            deviations: HashMap::new(),
         })
     }
 
@@ -327,8 +327,8 @@ impl HeldSet {
     }
 
     fn running(&self, id: &str) -> Option<Hash> {
-        match self.exceptions.get(id) {
-            Some(exception) => *exception,
+        match self.deviations.get(id) {
+            Some(deviation) => *deviation,
             None => self.base.get(id).map(|entry| entry.hash),
         }
     }
@@ -336,23 +336,23 @@ impl HeldSet {
     /// Returns the push that leads to `current`; `None` when the node runs it.
     fn delta(&self, current: &Arc<PlanSet>, withheld: &Withheld<'_>, nonce: u64) -> Option<Push> {
         if Arc::ptr_eq(&self.base, current)
-            && self.exceptions.is_empty()
+            && self.deviations.is_empty()
             && self.generation == current.generation
         {
             return None;
         }
         let mut ids: HashSet<&str> = self.base.differing(current);
-        ids.extend(self.exceptions.keys().map(String::as_str));
+        ids.extend(self.deviations.keys().map(String::as_str));
         let mut upserts = Vec::new();
         let mut removals = Vec::new();
-        let mut exceptions = HashMap::new();
+        let mut deviations = HashMap::new();
         let mut bytes = 0;
         for id in ids {
             let running = self.running(id);
             match current.get(id) {
                 Some(entry) if running == Some(entry.hash) => {}
                 Some(entry) if withheld.contains(id, entry) => {
-                    exceptions.insert(id.to_owned(), running);
+                    deviations.insert(id.to_owned(), running);
                 }
                 Some(entry) => {
                     bytes += entry.body.len();
@@ -375,13 +375,13 @@ impl HeldSet {
             upserts,
             removals,
         };
-        let set_hash = hash_of(current, &exceptions);
+        let set_hash = hash_of(current, &deviations);
         Some(Push {
             nonce,
             set: Arc::clone(current),
             kind,
             set_hash,
-            exceptions,
+            deviations,
         })
     }
 }
@@ -395,25 +395,25 @@ impl Push {
             .iter()
             .filter(|(_, entry)| withheld.lacks(entry))
             .map(|(id, _)| id.to_owned());
-        let exceptions: HashMap<_, _> = lacking.map(|id| (id, None)).collect();
-        let sent = if exceptions.is_empty() {
+        let deviations: HashMap<_, _> = lacking.map(|id| (id, None)).collect();
+        let sent = if deviations.is_empty() {
             Arc::clone(set)
         } else {
-            set.without(withheld.schemas(), exceptions.keys())
+            set.without(withheld.schemas(), deviations.keys())
         };
         Self {
             nonce,
             set: Arc::clone(set),
             set_hash: sent.hash,
             kind: PushKind::Snapshot(sent),
-            exceptions,
+            deviations,
         }
     }
 }
 
-/// Returns the hash of `set` with the exceptions in the place of its own entries.
-fn hash_of(set: &PlanSet, exceptions: &HashMap<String, Option<Hash>>) -> SetHash {
-    exceptions.iter().fold(set.hash, |hash, (id, running)| {
+/// Returns the hash of `set` with the deviations in the place of its own entries.
+fn hash_of(set: &PlanSet, deviations: &HashMap<String, Option<Hash>>) -> SetHash {
+    deviations.iter().fold(set.hash, |hash, (id, running)| {
         let own = set.get(id).map(|entry| entry.hash);
         hash.replaced(id, own, *running)
     })

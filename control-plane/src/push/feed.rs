@@ -34,9 +34,9 @@ pub struct Feed {
     refusals: Arc<Refusals>,
     state: watch::Sender<State>,
     /// Changes at every request to read the store. Its value counts the urgent ones.
-    requested: watch::Sender<u64>,
+    urgent_requests: watch::Sender<u64>,
     /// Notified after each read of any feed, whether its set changed or not.
-    sets: watch::Sender<()>,
+    any_feed_read: watch::Sender<()>,
 }
 
 /// State of a feed.
@@ -60,15 +60,15 @@ impl Feed {
         environment: EnvironmentId,
         source: Source,
         refusals: Arc<Refusals>,
-        sets: watch::Sender<()>,
+        any_feed_read: watch::Sender<()>,
     ) -> Self {
         Self {
             environment,
             source,
             refusals,
             state: watch::Sender::default(),
-            requested: watch::Sender::default(),
-            sets,
+            urgent_requests: watch::Sender::default(),
+            any_feed_read,
         }
     }
 
@@ -79,12 +79,12 @@ impl Feed {
 
     /// Requests a read of the store, which has changed.
     pub fn request(&self, urgency: Urgency) {
-        request(&self.requested, urgency);
+        request(&self.urgent_requests, urgency);
     }
 
     /// Follows the store until it is dropped.
     pub async fn run(&self) {
-        let mut requested = self.requested.subscribe();
+        let mut requested = self.urgent_requests.subscribe();
         let mut changed_at = None;
         loop {
             // The read below may miss what is requested from here on.
@@ -92,7 +92,7 @@ impl Feed {
             if self.read().await {
                 changed_at = Some(Instant::now());
             }
-            self.sets.send_replace(());
+            self.any_feed_read.send_replace(());
             next_read(&mut requested, seen, changed_at).await;
         }
     }

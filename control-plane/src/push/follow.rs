@@ -60,7 +60,7 @@ async fn read(context: &Context) -> Result<(), Error> {
             continue;
         };
         let set = feed.state().set.filter(|set| set.epoch == epoch);
-        if !set.is_some_and(|set| environment.revision.is_set(set.generation, set.hash)) {
+        if !set.is_some_and(|set| environment.revision.matches(set.generation, set.hash)) {
             feed.request(Urgency::Batched);
         }
     }
@@ -73,7 +73,7 @@ async fn read(context: &Context) -> Result<(), Error> {
         *known = now;
         changed
     });
-    context.others.refresh(&context.source).await
+    context.peer_nodes.refresh(&context.source).await
 }
 
 async fn listen(context: &Context) -> Infallible {
@@ -113,7 +113,7 @@ async fn follow_announcements(context: &Context, mut listener: Listener) -> kana
                 } else {
                     Urgency::Batched
                 };
-                context.changed(&environment_id, urgency);
+                context.notify_changed(&environment_id, urgency);
             }
             Ok(Announcement::Drain { node_id, within }) => context.nodes.drain(&node_id, within),
             Err(error) => return error,

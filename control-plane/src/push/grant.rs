@@ -6,7 +6,7 @@ use kanat_net::tls::ClientCertificate;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grant {
     /// Lists of ids or names of environments: an environment has to be in each of them.
-    pub(super) allowed: Vec<Vec<String>>,
+    pub(super) restrictions: Vec<Vec<String>>,
     /// Credentials of the node; `None` for a node in this process.
     pub(super) credentials: Option<Credentials>,
 }
@@ -22,7 +22,7 @@ pub(super) struct Credentials {
 impl Grant {
     /// Returns whether an environment of this id and name is open to the node.
     pub fn allows(&self, id: &str, name: &str) -> bool {
-        self.allowed
+        self.restrictions
             .iter()
             .all(|list| list.iter().any(|allowed| allowed == id || allowed == name))
     }
@@ -40,6 +40,6 @@ impl Grant {
 
     /// Returns whether every environment is open to the node, those of the future too.
     pub fn is_unbound(&self) -> bool {
-        self.allowed.is_empty()
+        self.restrictions.is_empty()
     }
 }

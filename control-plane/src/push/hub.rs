@@ -29,7 +29,7 @@ const POLL_OTHERS: Backoff = Backoff {
 
 /// Nodes of other control planes are not asked for their observations from here: they have reported
 /// them within this time.
-const REPORT_INTERVAL: Duration = Duration::from_millis(2_500);
+const MAX_REPORT_DELAY: Duration = Duration::from_millis(2_500);
 
 /// How far a change has reached the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,26 +85,26 @@ impl Hub {
         };
         let nodes = self.context.nodes.list().into_iter().filter(serves);
         let own: Vec<NodeId> = nodes.map(|node| node.id).collect();
-        let others = self.context.others.connected();
+        let others = self.context.peer_nodes.connected();
         let has_others = others
             .iter()
             .any(|node| serves(node) && !own.contains(&node.id));
         let others_reported = async {
             if has_others {
-                sleep(REPORT_INTERVAL).await;
+                sleep(MAX_REPORT_DELAY).await;
             }
         };
         tokio::join!(self.context.observations.ask(&own), others_reported);
     }
 
     /// Notes that `environment` has changed; nodes get it once a burst of changes has passed.
-    pub fn changed(&self, environment: &EnvironmentId) {
-        self.context.changed(environment, Urgency::Batched);
+    pub fn notify_changed(&self, environment: &EnvironmentId) {
+        self.context.notify_changed(environment, Urgency::Batched);
     }
 
     /// Notes a change that must not wait for others: a pause, a revoked key.
-    pub fn changed_now(&self, environment: &EnvironmentId) {
-        self.context.changed(environment, Urgency::Immediate);
+    pub fn notify_changed_now(&self, environment: &EnvironmentId) {
+        self.context.notify_changed(environment, Urgency::Immediate);
     }
 
     /// Returns whether the feed of `environment` has the generation `next` or a later one already:
@@ -116,25 +116,25 @@ impl Hub {
         set.is_some_and(|set| set.epoch == next.epoch && set.generation >= next.generation)
     }
 
-    /// Waits until every connected node that serves `environment` and does not drain runs `change`
+    /// Waits until every connected node that serves `environment` and does not drain runs `version`
     /// or has refused part of it, 5 s at most. That includes the nodes of other control planes, and
     /// a node of the same process, which connects a moment after the first requests are served. A
     /// node that refused the whole set is waited for, because it may still take the next one.
     pub async fn wait_until_applied(
         &self,
         environment: &EnvironmentId,
-        change: &SetVersion,
+        version: &SetVersion,
     ) -> Rollout {
         let nodes = &self.context.nodes;
         let mut changed = nodes.watch();
         let here = async {
-            while self.awaits_own_node() || !nodes.is_applied(environment, change) {
+            while self.awaits_own_node() || !nodes.is_applied(environment, version) {
                 if changed.changed().await.is_err() {
                     break;
                 }
             }
         };
-        let everywhere = async { tokio::join!(here, self.applied_elsewhere(environment, change)) };
+        let everywhere = async { tokio::join!(here, self.applied_by_peers(environment, version)) };
         match timeout(APPLY_TIMEOUT, everywhere).await {
             Ok(_) => Rollout::Everywhere,
             Err(_) => Rollout::Pending,
@@ -145,13 +145,13 @@ impl Hub {
         self.has_own_node.load(Ordering::Relaxed) && self.context.nodes.list().is_empty()
     }
 
-    /// Waits until the nodes of other control planes run `change`, by the records in the store.
-    async fn applied_elsewhere(&self, environment: &EnvironmentId, change: &SetVersion) {
-        let others = &self.context.others;
+    /// Waits until the nodes of other control planes run `version`, by the records in the store.
+    async fn applied_by_peers(&self, environment: &EnvironmentId, version: &SetVersion) {
+        let peers = &self.context.peer_nodes;
         let mut reads = 0;
         loop {
-            match others.refresh(&self.context.source).await {
-                Ok(()) if others.is_applied(environment, change) => return,
+            match peers.refresh(&self.context.source).await {
+                Ok(()) if peers.is_applied(environment, version) => return,
                 Ok(()) => {}
                 Err(error) => {
                     tracing::warn!(%error, "cannot see what nodes of other control planes run")
@@ -180,7 +180,7 @@ impl Hub {
     /// ones first.
     pub fn nodes(&self) -> Vec<Node> {
         let mut nodes = self.context.nodes.list();
-        for other in self.context.others.connected() {
+        for other in self.context.peer_nodes.connected() {
             match nodes.iter_mut().find(|node| node.id == other.id) {
                 Some(own) if own.last_seen < other.last_seen => *own = other,
                 Some(_) => {}
@@ -193,10 +193,10 @@ impl Hub {
 
     /// Returns the versions that nodes are to run of the environments that a node has asked for, by
     /// environment.
-    pub fn versions(&self) -> Vec<(EnvironmentId, SetVersion)> {
+    pub fn current_versions(&self) -> Vec<(EnvironmentId, SetVersion)> {
         let mut versions: Vec<_> = self
             .context
-            .sets()
+            .current_sets()
             .into_iter()
             .map(|(id, set)| {
                 let epoch = set.epoch.clone();
@@ -209,7 +209,7 @@ impl Hub {
     }
 
     /// Returns the id of this boot of the control plane, by which the others know it.
-    pub fn boot_id(&self) -> &BootId {
-        self.context.others.control_plane_id()
+    pub fn control_plane_boot_id(&self) -> &BootId {
+        self.context.peer_nodes.control_plane_boot_id()
     }
 }

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use kanat_model::id::{EnvironmentId, NodeId};
-use kanat_plan_stream::HEARTBEAT;
+use kanat_plan_stream::HEARTBEAT_INTERVAL;
 use kanat_store::node::EnvironmentStatus;
 use tokio::sync::Notify;
 use tokio::time::interval;
@@ -34,10 +34,10 @@ impl NodeRecord {
 
     /// Writes from time to time that the node is there and, where others read the record, at once
     /// when it has `answered`.
-    pub async fn keep(&mut self, context: &Context, answered: &Notify) -> Infallible {
+    pub async fn run(&mut self, context: &Context, answered: &Notify) -> Infallible {
         let is_shared = context.source.is_shared();
         let mut due = interval(if is_shared {
-            HEARTBEAT
+            HEARTBEAT_INTERVAL
         } else {
             UNSHARED_INTERVAL
         });
@@ -55,7 +55,7 @@ impl NodeRecord {
         let Some(node) = context.nodes.get(&self.node) else {
             return;
         };
-        let node = node.to_saved(context.others.control_plane_id());
+        let node = node.to_record(context.peer_nodes.control_plane_boot_id());
         let changed: Vec<_> = node
             .environments
             .iter()

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, EnvironmentId, EpochId, NodeId};
 use kanat_plan_stream::SetHash;
-use kanat_store::node as saved;
+use kanat_store::node as record;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::grant::Grant;
 
 /// Time for which a node that has disconnected stays listed.
-pub const LISTED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+pub const DISCONNECTED_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// State of a node.
 #[derive(Debug, Clone)]
@@ -44,21 +44,23 @@ pub enum Scope {
 
 impl Node {
     /// Reads the record of a node.
-    pub fn from_saved(saved: saved::Node) -> Self {
-        let environments = saved
-            .environments
-            .into_iter()
-            .map(|row| (row.environment_id.clone(), EnvironmentStatus::of(row)));
+    pub fn from_record(record: record::Node) -> Self {
+        let environments = record.environments.into_iter().map(|row| {
+            (
+                row.environment_id.clone(),
+                EnvironmentStatus::from_record(row),
+            )
+        });
         Self {
-            id: saved.id,
-            boot_id: saved.boot_id,
-            address: saved.address,
-            build: saved.build,
-            status: Status::parse(&saved.status),
-            last_seen: saved.last_seen_at,
-            in_flight: saved.in_flight,
+            id: record.id,
+            boot_id: record.boot_id,
+            address: record.address,
+            build: record.build,
+            status: Status::parse(&record.status),
+            last_seen: record.last_seen_at,
+            in_flight: record.in_flight,
             environments: environments.collect(),
-            scope: if saved.serves_all {
+            scope: if record.serves_all {
                 Scope::All
             } else {
                 Scope::Named
@@ -68,12 +70,12 @@ impl Node {
 
     /// Returns the record of the node, which other control planes read. A connected node is
     /// connected to the control plane `own`.
-    pub fn to_saved(&self, own: &BootId) -> saved::Node {
+    pub fn to_record(&self, own: &BootId) -> record::Node {
         let control_plane = match self.status {
             Status::Connected | Status::Draining => own.clone(),
             Status::Disconnected => BootId::from(""),
         };
-        saved::Node {
+        record::Node {
             id: self.id.clone(),
             boot_id: self.boot_id.clone(),
             address: self.address.clone(),
@@ -84,26 +86,26 @@ impl Node {
             environments: self
                 .environments
                 .iter()
-                .map(|(id, running)| running.to_saved(id))
+                .map(|(id, running)| running.to_record(id))
                 .collect(),
             serves_all: self.scope == Scope::All,
             last_seen_at: self.last_seen,
         }
     }
 
-    /// Returns whether the node runs this change of the environment or a later one, or is exempt
-    /// from the wait.
+    /// Returns whether the node runs this version of the environment's set or a later one, or is
+    /// exempt from the wait.
     pub fn has_applied_or_is_exempt(
         &self,
         environment: &EnvironmentId,
-        change: &SetVersion,
+        version: &SetVersion,
     ) -> bool {
         match (self.status, self.environments.get(environment)) {
             (Status::Draining | Status::Disconnected, _) => true,
             (Status::Connected, Some(running)) => running
                 .applied
                 .as_ref()
-                .is_some_and(|applied| change.is_in(applied)),
+                .is_some_and(|applied| applied.includes(version)),
             // The node does not know the environment. A node that serves all is waited for, because
             // it will serve a new one in a moment; a node with a list does not serve it.
             (Status::Connected, None) => self.scope == Scope::Named,
@@ -145,10 +147,10 @@ pub struct SetVersion {
 }
 
 impl SetVersion {
-    /// Returns whether a set of the version `applied` has this change. Generations of different
-    /// epochs cannot be compared.
-    fn is_in(&self, applied: &Self) -> bool {
-        applied.epoch == self.epoch && applied.generation >= self.generation
+    /// Returns whether a set of this version has the changes up to `version`. Generations of
+    /// different epochs cannot be compared.
+    fn includes(&self, version: &Self) -> bool {
+        self.epoch == version.epoch && self.generation >= version.generation
     }
 
     /// Returns the number of generations between the `applied` one and this one. A node of another
@@ -175,14 +177,14 @@ pub struct EnvironmentStatus {
 }
 
 impl EnvironmentStatus {
-    fn of(saved: saved::EnvironmentStatus) -> Self {
-        let rejected = saved.rejected.into_iter();
+    fn from_record(record: record::EnvironmentStatus) -> Self {
+        let rejected = record.rejected.into_iter();
         Self {
-            applied: (!saved.epoch.is_empty()).then(|| SetVersion {
-                epoch: EpochId::new(saved.epoch),
-                generation: saved.generation,
+            applied: (!record.epoch.is_empty()).then(|| SetVersion {
+                epoch: EpochId::new(record.epoch),
+                generation: record.generation,
             }),
-            set_hash: SetHash::from_hex(&saved.set_hash).unwrap_or_default(),
+            set_hash: SetHash::from_hex(&record.set_hash).unwrap_or_default(),
             rejected: rejected
                 .map(|(resource_id, message)| Rejection {
                     resource_id,
@@ -192,7 +194,7 @@ impl EnvironmentStatus {
         }
     }
 
-    fn to_saved(&self, environment: &EnvironmentId) -> saved::EnvironmentStatus {
+    fn to_record(&self, environment: &EnvironmentId) -> record::EnvironmentStatus {
         let (epoch, generation) = self.applied.clone().map_or((String::new(), 0), |applied| {
             (applied.epoch.into_string(), applied.generation)
         });
@@ -200,7 +202,7 @@ impl EnvironmentStatus {
             .rejected
             .iter()
             .map(|r| (r.resource_id.clone(), r.message.clone()));
-        saved::EnvironmentStatus {
+        record::EnvironmentStatus {
             environment_id: environment.clone(),
             epoch,
             generation,
@@ -229,7 +231,7 @@ struct NodeEntry {
     node: Node,
     /// Grant of its session.
     grant: Grant,
-    session: CancellationToken,
+    replaced: CancellationToken,
     /// Request to drain within that time.
     drain: watch::Sender<Option<Duration>>,
 }
@@ -239,7 +241,7 @@ struct NodeEntry {
 pub struct Registration<'a> {
     nodes: &'a Nodes,
     id: NodeId,
-    session: CancellationToken,
+    replaced: CancellationToken,
     drain: watch::Receiver<Option<Duration>>,
 }
 
@@ -269,10 +271,10 @@ impl Nodes {
         &self,
         node: Node,
         grant: &Grant,
-        session: CancellationToken,
+        replaced: CancellationToken,
     ) -> Result<Registration<'_>, IdInUse> {
         let id = node.id.clone();
-        let oldest = Timestamp::now().before(LISTED);
+        let oldest = Timestamp::now().before(DISCONNECTED_RETENTION);
         let mut known = self.known.lock();
         known.retain(|_, k| k.node.status != Status::Disconnected || k.node.last_seen > oldest);
         let is_taken = known.get(&id).is_some_and(|former| {
@@ -288,18 +290,18 @@ impl Nodes {
             NodeEntry {
                 node,
                 grant: grant.clone(),
-                session: session.clone(),
+                replaced: replaced.clone(),
                 drain,
             },
         ) {
-            former.session.cancel();
+            former.replaced.cancel();
         }
         drop(known);
         self.changed.send_replace(());
         Ok(Registration {
             nodes: self,
             id,
-            session,
+            replaced,
             drain: requests,
         })
     }
@@ -323,12 +325,12 @@ impl Nodes {
         self.known.lock().get(id).map(|known| known.node.clone())
     }
 
-    /// Returns whether every connected node that serves `environment` has applied `change`.
-    pub fn is_applied(&self, environment: &EnvironmentId, change: &SetVersion) -> bool {
+    /// Returns whether every connected node that serves `environment` has applied `version`.
+    pub fn is_applied(&self, environment: &EnvironmentId, version: &SetVersion) -> bool {
         self.known
             .lock()
             .values()
-            .all(|known| known.node.has_applied_or_is_exempt(environment, change))
+            .all(|known| known.node.has_applied_or_is_exempt(environment, version))
     }
 
     /// Returns a receiver that changes with the state of any node.
@@ -341,7 +343,7 @@ impl Registration<'_> {
     /// Changes the state of the node, unless another session has replaced this one.
     pub fn update(&self, change: impl FnOnce(&mut Node)) {
         if let Some(known) = self.nodes.known.lock().get_mut(&self.id)
-            && !self.session.is_cancelled()
+            && !self.replaced.is_cancelled()
         {
             change(&mut known.node);
         }

@@ -8,7 +8,7 @@ use kanat_model::id::EnvironmentId;
 use kanat_plan_stream::{Hash, Schemas};
 use parking_lot::Mutex;
 
-use super::set::Entry;
+use super::set::ResourceEntry;
 
 /// Refused resources, by environment, resource id and build.
 #[derive(Debug, Default)]
@@ -100,7 +100,7 @@ impl Withheld<'_> {
     }
 
     /// Returns whether the build refused this content, or lacks its plan schema.
-    pub fn contains(&self, resource_id: &str, entry: &Entry) -> bool {
+    pub fn contains(&self, resource_id: &str, entry: &ResourceEntry) -> bool {
         self.lacks(entry)
             || self
                 .refusal(resource_id)
@@ -108,12 +108,12 @@ impl Withheld<'_> {
     }
 
     /// Returns whether the build lacks the plan schema of the resource.
-    pub fn lacks(&self, entry: &Entry) -> bool {
+    pub fn lacks(&self, entry: &ResourceEntry) -> bool {
         self.schemas.check(entry.schema).is_err()
     }
 
     /// Returns why the build does not run the present content of the resource.
-    pub fn message(&self, resource_id: &str, entry: Option<&Entry>) -> Option<String> {
+    pub fn message(&self, resource_id: &str, entry: Option<&ResourceEntry>) -> Option<String> {
         let lacks = entry.and_then(|entry| self.schemas.check(entry.schema).err());
         lacks.or_else(|| Some(self.refusal(resource_id)?.message.clone()))
     }

@@ -17,12 +17,12 @@ use tonic::Status;
 use tonic::body::Body;
 use tower::Service;
 
-use super::PlanStreams;
+use super::PlanStreamService;
 use super::grant::{Credentials, Grant};
 
 /// Credentials that nodes of other processes need.
 #[derive(Clone)]
-pub struct Access {
+pub struct NodeAuthenticator {
     /// SHA-256 of the join token that opens every environment.
     token: Option<[u8; 32]>,
     /// True if every node needs a certificate.
@@ -47,7 +47,7 @@ pub enum Proof {
     Certificate(String),
 }
 
-impl Access {
+impl NodeAuthenticator {
     /// Admits nodes with the token.
     pub fn by_token(token: &Secret<String>) -> Self {
         Self {
@@ -141,7 +141,7 @@ impl Access {
         let is_by_token = knows_token || !by_token.is_empty();
         let bound = by_token.into_iter().chain(by_certificate);
         Ok(Grant {
-            allowed: bound.map(|bound| bound.environments.clone()).collect(),
+            restrictions: bound.map(|bound| bound.environments.clone()).collect(),
             credentials: Some(Credentials {
                 token: is_by_token.then_some(given),
                 certificate: certificate.cloned(),
@@ -157,20 +157,20 @@ pub fn serves<B>(request: &Request<B>) -> bool {
         .is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// The plan service behind [`Access`].
+/// The plan service behind [`NodeAuthenticator`].
 #[derive(Clone)]
-pub struct RemotePlans {
-    access: Access,
-    plans: PlanServiceServer<PlanStreams>,
+pub struct RemotePlanService {
+    access: NodeAuthenticator,
+    plans: PlanServiceServer<PlanStreamService>,
 }
 
-impl RemotePlans {
-    pub fn new(access: Access, plans: PlanServiceServer<PlanStreams>) -> Self {
+impl RemotePlanService {
+    pub fn new(access: NodeAuthenticator, plans: PlanServiceServer<PlanStreamService>) -> Self {
         Self { access, plans }
     }
 }
 
-impl<B> Service<Request<B>> for RemotePlans
+impl<B> Service<Request<B>> for RemotePlanService
 where
     B: IncomingBody + Send + 'static,
 {
@@ -197,9 +197,9 @@ where
 }
 
 /// Leaves out the token's hash, which is not secret, but useless in a log.
-impl std::fmt::Debug for Access {
+impl std::fmt::Debug for NodeAuthenticator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut debug = f.debug_struct("Access");
+        let mut debug = f.debug_struct("NodeAuthenticator");
         debug
             .field("token", &self.token.is_some())
             .field("certificate", &self.certificate);
@@ -228,10 +228,10 @@ mod tests {
 
     #[test]
     fn nodes_get_in_with_all_that_is_asked_for_and_not_with_less() {
-        let token = Access::by_token(&Secret::new("join".to_owned()));
-        let certificate = Access::by_certificate();
+        let token = NodeAuthenticator::by_token(&Secret::new("join".to_owned()));
+        let certificate = NodeAuthenticator::by_certificate();
         let both = token.clone().and_certificate();
-        let may = |access: &Access, token, certificate| {
+        let may = |access: &NodeAuthenticator, token, certificate| {
             access.check(&request(token, certificate)).is_ok()
         };
         assert!(may(&token, Some("join"), false));
@@ -287,7 +287,7 @@ mod tests {
                 &["production"],
             )
         };
-        let allowed = |access: &Access, token, certificate| {
+        let allowed = |access: &NodeAuthenticator, token, certificate| {
             let grant = access
                 .check(&request(token, certificate))
                 .map_err(|status| status.code());
@@ -307,18 +307,18 @@ mod tests {
         let everything = Ok(vec!["production", "staging", "development"]);
         let staging = Ok(vec!["staging"]);
 
-        let tokens = Access::by_binding().and_bound(vec![by_token()]);
+        let tokens = NodeAuthenticator::by_binding().and_bound(vec![by_token()]);
         assert_eq!(allowed(&tokens, Some("of-staging"), false), staging);
         assert_eq!(allowed(&tokens, Some("other"), true), refused);
         assert_eq!(allowed(&tokens, None, false), refused);
 
-        let grant = |access: &Access, token, certificate| {
+        let grant = |access: &NodeAuthenticator, token, certificate| {
             access.check(&request(token, certificate)).unwrap()
         };
         let of_staging = grant(&tokens, Some("of-staging"), false);
         assert!(of_staging.may_replace(&of_staging.clone()));
 
-        let beside = Access::by_token(&Secret::new("join".to_owned()))
+        let beside = NodeAuthenticator::by_token(&Secret::new("join".to_owned()))
             .and_bound(vec![by_token(), by_certificate()]);
         assert_eq!(allowed(&beside, Some("join"), false), everything);
         assert_eq!(allowed(&beside, Some("join"), true), staging);
@@ -331,13 +331,14 @@ mod tests {
             assert!(!one.may_replace(other) && !one.may_replace(&own) && own.may_replace(one));
         }
 
-        let certificates = Access::by_certificate().and_bound(vec![by_certificate(), by_token()]);
+        let certificates =
+            NodeAuthenticator::by_certificate().and_bound(vec![by_certificate(), by_token()]);
         assert_eq!(allowed(&certificates, None, true), staging);
         assert_eq!(allowed(&certificates, Some("of-staging"), false), refused);
-        let others = Access::by_certificate().and_bound(vec![of_another()]);
+        let others = NodeAuthenticator::by_certificate().and_bound(vec![of_another()]);
         assert_eq!(allowed(&others, None, true), refused);
 
-        let apart = Access::by_certificate().and_bound(vec![
+        let apart = NodeAuthenticator::by_certificate().and_bound(vec![
             by_certificate(),
             bound(Proof::Token(key::sha256("of-production")), &["production"]),
         ]);

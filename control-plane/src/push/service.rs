@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kanat_plan_stream::{MAX_MESSAGE_BYTES, SILENCE, Schemas, schema};
+use kanat_plan_stream::{MAX_MESSAGE_BYTES, SILENCE_TIMEOUT, Schemas, schema};
 use kanat_proto::node::v1::node_message::Kind;
 use kanat_proto::node::v1::plan_service_server::{PlanService, PlanServiceServer};
 use kanat_proto::node::v1::{ControlMessage, Hello, NodeMessage};
@@ -21,11 +21,11 @@ const QUEUE: usize = 16;
 
 /// Plan service, which nodes connect to.
 #[derive(Debug, Clone)]
-pub struct PlanStreams {
+pub struct PlanStreamService {
     context: Arc<Context>,
 }
 
-impl PlanStreams {
+impl PlanStreamService {
     pub fn new(hub: &Hub) -> Self {
         Self {
             context: Arc::clone(&hub.context),
@@ -41,7 +41,7 @@ impl PlanStreams {
 }
 
 #[tonic::async_trait]
-impl PlanService for PlanStreams {
+impl PlanService for PlanStreamService {
     type SyncStream = ReceiverStream<Result<ControlMessage, Status>>;
 
     async fn sync(
@@ -66,7 +66,7 @@ impl PlanService for PlanStreams {
 
 /// Reads the first message of a stream: a hello of a node that this build can serve.
 async fn hello(inbound: &mut Streaming<NodeMessage>) -> Result<Hello, Status> {
-    let first = tokio::time::timeout(SILENCE, inbound.message())
+    let first = tokio::time::timeout(SILENCE_TIMEOUT, inbound.message())
         .await
         .map_err(|_| Status::deadline_exceeded("the node said nothing"))??;
     let Some(Kind::Hello(hello)) = first.and_then(|message| message.kind) else {
@@ -79,8 +79,8 @@ async fn hello(inbound: &mut Streaming<NodeMessage>) -> Result<Hello, Status> {
             "a hello names its node and its boot",
         ));
     }
-    let Schemas { min, max } = schema::OWN;
-    if !schema::OWN.meet(Schemas {
+    let Schemas { min, max } = schema::SUPPORTED;
+    if !schema::SUPPORTED.overlaps(Schemas {
         min: hello.min_plan_schema,
         max: hello.max_plan_schema,
     }) {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use kanat_model::id::{BootId, EnvironmentId, EpochId, NodeId};
 use kanat_model::{Timestamp, saturated};
-use kanat_plan_stream::{HEARTBEAT, SILENCE, Schemas};
+use kanat_plan_stream::{HEARTBEAT_INTERVAL, SILENCE_TIMEOUT, Schemas};
 use kanat_proto::node::v1::control_message::Kind as Out;
 use kanat_proto::node::v1::{
     ControlMessage, Drain, Heartbeat, Hello, NodeMessage, ObservedRequest, Welcome,
@@ -162,7 +162,7 @@ impl Session {
             () = replaced.cancelled() => {
                 End::Failed(Status::aborted("the node opened another stream"))
             }
-            never = record.keep(&context, &answered) => match never {},
+            never = record.run(&context, &answered) => match never {},
             () = context.tasks.stopping().cancelled() => {
                 End::Failed(Status::unavailable("the control plane shuts down"))
             }
@@ -192,20 +192,20 @@ impl Session {
         &mut self,
         registration: &Registration<'_>,
     ) -> Result<Infallible, End> {
-        let mut sets = self.context.watch_sets();
+        let mut feed_reads = self.context.watch_feed_reads();
         let mut environments = self.context.environments.subscribe();
         environments.borrow_and_update();
         let mut drain_requests = registration.drain_requests();
         let mut questions = self.context.observations.questions();
         questions.borrow_and_update();
-        let mut heartbeat = interval(HEARTBEAT);
+        let mut heartbeat = interval(HEARTBEAT_INTERVAL);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         if let Some(welcome) = self.unsent_welcome.take() {
             self.send(Out::Welcome(welcome)).await?;
         }
         let mut last_message_at = Instant::now();
         loop {
-            sets.borrow_and_update();
+            feed_reads.borrow_and_update();
             if self.push(registration).await? {
                 // Chunks may have taken long, and messages that came meanwhile wait to be read.
                 last_message_at = Instant::now();
@@ -238,8 +238,8 @@ impl Session {
                     let message = message.map_err(|_| End::Closed)?.ok_or(End::Closed)?;
                     self.handle_message(message, registration)?;
                 }
-                _ = sets.changed() => {}
-                () = sleep_until(last_message_at + SILENCE) => {
+                _ = feed_reads.changed() => {}
+                () = sleep_until(last_message_at + SILENCE_TIMEOUT) => {
                     return Err(End::Failed(Status::deadline_exceeded(
                         "three heartbeats of the node are missing",
                     )));
@@ -300,7 +300,7 @@ impl Session {
     /// Sends a message. A node that reads nothing for three heartbeats is gone.
     async fn send(&self, kind: Out) -> Result<(), End> {
         let sent = timeout(
-            SILENCE,
+            SILENCE_TIMEOUT,
             self.outbound.send(Ok(ControlMessage { kind: Some(kind) })),
         )
         .await;
@@ -319,6 +319,6 @@ fn welcome(epoch: EpochId, served: Vec<Environment>) -> Welcome {
     Welcome {
         epoch: epoch.into_string(),
         environments: served.into_iter().map(Environment::into_wire).collect(),
-        heartbeat_seconds: saturated(HEARTBEAT.as_secs()),
+        heartbeat_seconds: saturated(HEARTBEAT_INTERVAL.as_secs()),
     }
 }

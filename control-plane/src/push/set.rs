@@ -18,14 +18,14 @@ pub struct PlanSet {
     pub epoch: EpochId,
     pub generation: u64,
     pub hash: SetHash,
-    entries: ShardedMap<String, Arc<Entry>>,
+    entries: ShardedMap<String, Arc<ResourceEntry>>,
     encoded: OnceLock<EncodedSnapshot>,
     /// Subsets for builds that lack the plan schema of some resources, by their schemas.
     subsets: Mutex<Vec<(Schemas, Arc<PlanSet>)>>,
 }
 
 /// Resource of a set, with its secrets in the clear.
-pub struct Entry {
+pub struct ResourceEntry {
     pub hash: Hash,
     /// The plan schema that it takes to run it.
     pub schema: u32,
@@ -36,16 +36,16 @@ pub struct Entry {
 const MAX_SUBSETS: usize = 4;
 
 /// Bodies hold secrets and stay out of logs.
-impl std::fmt::Debug for Entry {
+impl std::fmt::Debug for ResourceEntry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Entry({}, {} bytes)", self.hash, self.body.len())
+        write!(f, "ResourceEntry({}, {} bytes)", self.hash, self.body.len())
     }
 }
 
 /// Change of one resource from one generation to a later one.
 #[derive(Debug)]
-pub enum Change {
-    Upsert(Entry),
+pub enum ResourceChange {
+    Upsert(ResourceEntry),
     Removal,
 }
 
@@ -54,7 +54,7 @@ impl PlanSet {
     pub fn new(
         epoch: EpochId,
         generation: u64,
-        resources: impl IntoIterator<Item = (String, Entry)>,
+        resources: impl IntoIterator<Item = (String, ResourceEntry)>,
     ) -> Self {
         let entries: ShardedMap<_, _> = resources
             .into_iter()
@@ -68,7 +68,7 @@ impl PlanSet {
         epoch: EpochId,
         generation: u64,
         hash: SetHash,
-        entries: ShardedMap<String, Arc<Entry>>,
+        entries: ShardedMap<String, Arc<ResourceEntry>>,
     ) -> Self {
         Self {
             epoch,
@@ -82,20 +82,20 @@ impl PlanSet {
 
     /// Returns the set after `changes`, at the cost of the changes.
     #[must_use]
-    pub fn changed(
+    pub fn with_changes(
         &self,
         generation: u64,
-        changes: impl IntoIterator<Item = (String, Change)>,
+        changes: impl IntoIterator<Item = (String, ResourceChange)>,
     ) -> Self {
         let mut entries = self.entries.clone();
         let mut hash = self.hash;
         for (id, change) in changes {
             let former = match change {
-                Change::Upsert(entry) => {
+                ResourceChange::Upsert(entry) => {
                     hash = hash.toggled(&id, entry.hash);
                     entries.insert(id.clone(), Arc::new(entry))
                 }
-                Change::Removal => entries.remove(&id),
+                ResourceChange::Removal => entries.remove(&id),
             };
             if let Some(former) = former {
                 hash = hash.toggled(&id, former.hash);
@@ -118,15 +118,15 @@ impl PlanSet {
         if made.len() == MAX_SUBSETS {
             made.remove(0);
         }
-        let set = Arc::new(self.changed(
+        let set = Arc::new(self.with_changes(
             self.generation,
-            lacking.map(|id| (id.clone(), Change::Removal)),
+            lacking.map(|id| (id.clone(), ResourceChange::Removal)),
         ));
         made.push((schemas, Arc::clone(&set)));
         set
     }
 
-    pub fn get(&self, id: &str) -> Option<&Arc<Entry>> {
+    pub fn get(&self, id: &str) -> Option<&Arc<ResourceEntry>> {
         self.entries.get(id)
     }
 
@@ -136,7 +136,7 @@ impl PlanSet {
 
     /// Returns whether an empty set may replace a full one. Generation 0, which means that nothing
     /// was ever published, may not: the database may have been put in place by mistake.
-    pub fn empty_is_meant(&self) -> bool {
+    pub fn allows_empty(&self) -> bool {
         self.generation > 0
     }
 
@@ -144,25 +144,25 @@ impl PlanSet {
     pub fn differing<'a>(&'a self, other: &'a Self) -> HashSet<&'a str> {
         let own = self
             .entries
-            .unshared(&other.entries)
+            .unshared_entries(&other.entries)
             .map(|(id, _)| id.as_str());
         own.chain(
             other
                 .entries
-                .unshared(&self.entries)
+                .unshared_entries(&self.entries)
                 .map(|(id, _)| id.as_str()),
         )
         .collect()
     }
 
     /// Returns every resource, in no order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Arc<Entry>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Arc<ResourceEntry>)> {
         self.entries.iter().map(|(id, entry)| (id.as_str(), entry))
     }
 
     /// Returns the differences of a node's set from this one: by id, the hash that the node holds,
     /// or `None` if it lacks the resource.
-    pub fn exceptions(&self, held: &HashMap<String, Hash>) -> HashMap<String, Option<Hash>> {
+    pub fn deviations(&self, held: &HashMap<String, Hash>) -> HashMap<String, Option<Hash>> {
         let missing = self
             .entries
             .iter()
@@ -190,11 +190,11 @@ impl PlanSet {
     }
 }
 
-impl Entry {
+impl ResourceEntry {
     pub fn new(body: Bytes) -> Self {
         Self {
             hash: Hash::of(&body),
-            schema: schema::of(&body),
+            schema: schema::required_by(&body),
             body,
         }
     }
@@ -219,20 +219,20 @@ mod tests {
         PlanSet::new(EpochId::from("epoch_1"), generation, entries)
     }
 
-    fn entry(body: &'static str) -> Entry {
-        Entry::new(Bytes::from_static(body.as_bytes()))
+    fn entry(body: &'static str) -> ResourceEntry {
+        ResourceEntry::new(Bytes::from_static(body.as_bytes()))
     }
 
     #[test]
     fn a_changed_set_has_the_hash_of_one_made_anew() {
         let before = set(1, &[("flow/1", "a"), ("flow/2", "b")]);
         let changes = [
-            ("flow/1".to_owned(), Change::Upsert(entry("a2"))),
-            ("flow/2".to_owned(), Change::Removal),
-            ("flow/3".to_owned(), Change::Upsert(entry("c"))),
-            ("flow/4".to_owned(), Change::Removal),
+            ("flow/1".to_owned(), ResourceChange::Upsert(entry("a2"))),
+            ("flow/2".to_owned(), ResourceChange::Removal),
+            ("flow/3".to_owned(), ResourceChange::Upsert(entry("c"))),
+            ("flow/4".to_owned(), ResourceChange::Removal),
         ];
-        let after = before.changed(2, changes);
+        let after = before.with_changes(2, changes);
         let anew = set(2, &[("flow/1", "a2"), ("flow/3", "c")]);
         assert_eq!(after.hash, anew.hash);
         assert_eq!(after.encoded().sha256(), anew.encoded().sha256());
@@ -262,7 +262,7 @@ mod tests {
             ("flow/9", Some(other)),
         ];
         assert_eq!(
-            set.exceptions(&held),
+            set.deviations(&held),
             expected
                 .into_iter()
                 .map(|(id, h)| (id.to_owned(), h))

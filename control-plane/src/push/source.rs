@@ -10,7 +10,7 @@ use kanat_proto::node::v1;
 use kanat_store::published::{self, PublishedResource, Revision, revision};
 use kanat_store::{Changes, Listener, Store, Tx, environment, meta, node};
 
-use super::set::{Change, Entry, PlanSet};
+use super::set::{PlanSet, ResourceChange, ResourceEntry};
 
 /// The store, as push sees it.
 #[derive(Clone)]
@@ -61,7 +61,7 @@ pub enum Error {
     #[error("resource {0:?} does not have the hash that it was published with")]
     Hash(String),
     #[error("reading was cut off")]
-    CutOff,
+    Cancelled,
 }
 
 /// Returns the context that the body of a published resource is sealed for.
@@ -117,13 +117,13 @@ impl Source {
             let revision = revision::of(&mut tx, environment).await?;
             let revision = revision.ok_or_else(|| Error::NoEnvironment(environment.clone()))?;
             let Some(current) = current.filter(|set| set.epoch == epoch) else {
-                let set = self.whole(environment, tx).await?;
+                let set = self.read_whole_set(environment, tx).await?;
                 return Ok(ReadOutcome {
                     set: Some(set),
                     clears_refusals: true,
                 });
             };
-            if revision.is_set(current.generation, current.hash) {
+            if revision.matches(current.generation, current.hash) {
                 return Ok(ReadOutcome::default());
             }
             if current.generation < revision.generation {
@@ -132,7 +132,7 @@ impl Source {
                     .iter()
                     .any(|row| is_no_flow(row) || is_republished(row, current));
                 let changes = self.open(environment, rows).await?;
-                let set = current.changed(revision.generation, changes);
+                let set = current.with_changes(revision.generation, changes);
                 if revision.may_have_hash(set.hash) {
                     return Ok(ReadOutcome {
                         set: Some(Arc::new(set)),
@@ -141,20 +141,24 @@ impl Source {
                 }
             }
             // First check that the whole set is sound: missing rows are damage, not a restore.
-            self.whole(environment, tx).await?;
+            self.read_whole_set(environment, tx).await?;
             self.renew_epoch(&epoch).await?;
         }
     }
 
     /// Reads the whole set, and checks its hash.
-    async fn whole(&self, environment: &EnvironmentId, mut tx: Tx) -> Result<Arc<PlanSet>, Error> {
+    async fn read_whole_set(
+        &self,
+        environment: &EnvironmentId,
+        mut tx: Tx,
+    ) -> Result<Arc<PlanSet>, Error> {
         let snapshot = published::snapshot(&mut tx, environment).await?;
         drop(tx);
         let snapshot = snapshot.ok_or_else(|| Error::NoEnvironment(environment.clone()))?;
         let opened = self.open(environment, snapshot.resources).await?;
         let entries = opened.into_iter().filter_map(|(id, change)| match change {
-            Change::Upsert(entry) => Some((id, entry)),
-            Change::Removal => None,
+            ResourceChange::Upsert(entry) => Some((id, entry)),
+            ResourceChange::Removal => None,
         });
         let set = PlanSet::new(snapshot.epoch, snapshot.revision.generation, entries);
         if snapshot.revision.may_have_hash(set.hash) {
@@ -193,7 +197,7 @@ impl Source {
     }
 
     /// Returns the nodes of other control planes than `own` that were seen after `since`.
-    pub async fn nodes_elsewhere(
+    pub async fn peer_nodes(
         &self,
         own: &BootId,
         since: Timestamp,
@@ -227,7 +231,7 @@ impl Source {
         &self,
         environment: &EnvironmentId,
         rows: Vec<PublishedResource>,
-    ) -> Result<Vec<(String, Change)>, Error> {
+    ) -> Result<Vec<(String, ResourceChange)>, Error> {
         let sealer = Arc::clone(&self.sealer);
         let environment = environment.clone();
         let open = move || {
@@ -237,7 +241,7 @@ impl Source {
         };
         tokio::task::spawn_blocking(open)
             .await
-            .map_err(|_| Error::CutOff)?
+            .map_err(|_| Error::Cancelled)?
     }
 }
 
@@ -245,9 +249,9 @@ fn open(
     sealer: &Sealer,
     environment: &EnvironmentId,
     row: PublishedResource,
-) -> Result<(String, Change), Error> {
+) -> Result<(String, ResourceChange), Error> {
     if row.removed {
-        return Ok((row.resource_id, Change::Removal));
+        return Ok((row.resource_id, ResourceChange::Removal));
     }
     let context = seal_context(environment, &row.resource_id);
     let body = sealer.open(&row.sealed, &context);
@@ -255,11 +259,11 @@ fn open(
         resource_id: row.resource_id.clone(),
         source,
     })?;
-    let entry = Entry::new(body.into());
+    let entry = ResourceEntry::new(body.into());
     if *entry.hash.as_bytes() != row.hash {
         return Err(Error::Hash(row.resource_id));
     }
-    Ok((row.resource_id, Change::Upsert(entry)))
+    Ok((row.resource_id, ResourceChange::Upsert(entry)))
 }
 
 /// Returns whether the row has a resource other than a flow.

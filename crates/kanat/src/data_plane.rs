@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use kanat_data_plane::DataPlane;
-use kanat_data_plane::plans::Remote;
+use kanat_data_plane::plans::RemoteSettings;
 use kanat_model::Secret;
 use tokio_util::sync::CancellationToken;
 
@@ -72,12 +72,12 @@ async fn start(settings: Settings) -> Result<Service> {
 }
 
 /// The control planes, and what this node shows them.
-fn remote(settings: &Settings) -> Result<Remote> {
+fn remote(settings: &Settings) -> Result<RemoteSettings> {
     let identity = match &settings.process.tls {
         Some(files) => Some((read(&files.certificate)?, Secret::new(read(&files.key)?))),
         None => None,
     };
-    Ok(Remote {
+    Ok(RemoteSettings {
         urls: settings.control_planes.clone(),
         join_token: settings.join_token.clone(),
         authority: settings.tls_ca.as_deref().map(read).transpose()?,

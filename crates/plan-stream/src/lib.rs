@@ -5,7 +5,7 @@
 
 #![warn(missing_docs)]
 
-pub mod flow;
+pub mod body;
 pub mod parts;
 pub mod resource;
 pub mod saved;
@@ -30,10 +30,10 @@ pub const PLAN_SCHEMA: u32 = 4;
 pub const MIN_PLAN_SCHEMA: u32 = 1;
 
 /// Time between two heartbeats of each end.
-pub const HEARTBEAT: Duration = Duration::from_secs(10);
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Silence after which an end considers the other one gone: three heartbeats.
-pub const SILENCE: Duration = Duration::from_secs(30);
+pub const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Size limit of a gRPC message of the stream, in bytes. The control plane stays far below it: it
 /// sends a delta with more than 8 MiB of bodies as a snapshot, in chunks.

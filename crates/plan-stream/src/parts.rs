@@ -80,7 +80,7 @@ pub fn count(size: Size) -> u32 {
 
 /// Returns whether a table of `parts` parts may keep them at this size. One without parts, as
 /// former builds publish small tables, may not.
-pub fn suits(parts: u32, size: Size) -> bool {
+pub fn is_balanced(parts: u32, size: Size) -> bool {
     let usual = parts as usize * PART_BYTES;
     let is_large_enough = parts == 1 || size.encoded_bytes() >= usual / MAX_SHRINKAGE;
     parts > 0 && is_large_enough && size.encoded_bytes() <= usual * MAX_GROWTH
@@ -108,11 +108,11 @@ pub fn resource_ids(table: &str, parts: u32) -> impl Iterator<Item = String> {
 }
 
 /// The plan schema of tables in parts.
-const SCHEMA: u32 = 2;
+const PARTS_SCHEMA: u32 = 2;
 
 /// Returns the body of a head or of a part, which says the plan schema that it takes.
 pub fn encode(table: &LookupTable) -> Vec<u8> {
-    schema::encode(table, SCHEMA)
+    schema::encode(table, PARTS_SCHEMA)
 }
 
 /// Splits a table, whose entries are in the order of their keys, into its parts by their numbers.
@@ -174,7 +174,7 @@ mod tests {
     fn a_body_says_the_plan_schema_that_it_takes_and_reads_back() {
         let table = table(3);
         let body = encode(&table);
-        assert_eq!(crate::schema::of(&body), SCHEMA);
+        assert_eq!(crate::schema::required_by(&body), PARTS_SCHEMA);
         assert_eq!(LookupTable::decode(body.as_slice()), Ok(table));
     }
 
@@ -223,16 +223,19 @@ mod tests {
         assert_eq!(count(size(0)), 1);
         assert_eq!(count(size(PART_BYTES)), 1);
         assert_eq!(count(size(PART_BYTES + 1)), 2);
-        assert!(suits(1, size(0)));
-        assert!(!suits(0, size(0)), "a table of a former build");
+        assert!(is_balanced(1, size(0)));
+        assert!(!is_balanced(0, size(0)), "a table of a former build");
         for bytes in [PART_BYTES, 64 << 10, 1 << 20, 16 << 20] {
             let parts = count(size(bytes));
             for near in [bytes / 3, bytes, bytes * 2] {
-                assert!(suits(parts, size(near)), "{parts} parts, {near} bytes");
+                assert!(
+                    is_balanced(parts, size(near)),
+                    "{parts} parts, {near} bytes"
+                );
             }
-            assert!(!suits(parts, size(bytes * 3)), "{parts} parts");
+            assert!(!is_balanced(parts, size(bytes * 3)), "{parts} parts");
             assert!(
-                parts == 1 || !suits(parts, size(bytes / 5)),
+                parts == 1 || !is_balanced(parts, size(bytes / 5)),
                 "{parts} parts"
             );
         }
@@ -249,7 +252,7 @@ mod tests {
             ..table(0)
         };
         let size = Size::of(&table.entries);
-        let fewest = (1..).find(|parts| suits(*parts, size)).unwrap();
+        let fewest = (1..).find(|parts| is_balanced(*parts, size)).unwrap();
         let parts = split(table, fewest);
         let largest = parts.iter().map(|part| encode(part).len()).max();
         assert!(largest < Some(64 << 10), "{largest:?} bytes");

@@ -9,7 +9,7 @@ use kanat_proto::plan::v1::{FlowPlan, Webhook};
 use prost::Message;
 
 /// Returns the plan without its webhook tokens and the secrets of its senders, and not paused.
-pub fn body(plan: &FlowPlan) -> Bytes {
+pub fn encode_unsealed(plan: &FlowPlan) -> Bytes {
     let mut plan = plan.clone();
     plan.paused = false;
     if let Some(Trigger::Webhook(webhook)) = plan
@@ -41,8 +41,8 @@ pub enum Error {
 
 /// Returns the form of a plan for the message log: its body, sealed under the key of its
 /// environment if it has secrets.
-pub fn kept(plan: &FlowPlan, sealer: Option<&Sealer>) -> Bytes {
-    let body = body(plan);
+pub fn encode(plan: &FlowPlan, sealer: Option<&Sealer>) -> Bytes {
+    let body = encode_unsealed(plan);
     match sealer.filter(|_| !plan.literal_secrets.is_empty()) {
         Some(sealer) => [
             &[SEALED][..],
@@ -60,7 +60,7 @@ pub fn kept(plan: &FlowPlan, sealer: Option<&Sealer>) -> Bytes {
 ///
 /// # Errors
 /// It is no plan, or is sealed under another key than this.
-pub fn read(
+pub fn decode(
     flow_id: &str,
     version: u32,
     kept: Bytes,
@@ -121,7 +121,7 @@ mod tests {
             trigger: webhook(Webhook::default()),
             ..plan
         };
-        assert_eq!(FlowPlan::decode(body(&deployed)).unwrap(), kept);
+        assert_eq!(FlowPlan::decode(encode_unsealed(&deployed)).unwrap(), kept);
     }
 
     #[test]
@@ -137,19 +137,19 @@ mod tests {
             literal_secrets: vec!["hush-hush".to_owned()],
             ..plain.clone()
         };
-        let open = kept(&plain, Some(&sealer));
-        let sealed = kept(&secret, Some(&sealer));
-        assert_eq!(read("flw_1", 3, open.clone(), None).unwrap(), plain);
+        let open = encode(&plain, Some(&sealer));
+        let sealed = encode(&secret, Some(&sealer));
+        assert_eq!(decode("flw_1", 3, open.clone(), None).unwrap(), plain);
         assert!(!sealed.windows(9).any(|window| window == b"hush-hush"));
         assert_eq!(
-            read("flw_1", 3, sealed.clone(), Some(&sealer)).unwrap(),
+            decode("flw_1", 3, sealed.clone(), Some(&sealer)).unwrap(),
             secret
         );
         let other = Sealer::from_keys(&[[8; 32]]).unwrap();
         for refused in [
-            read("flw_1", 3, sealed.clone(), None),
-            read("flw_1", 4, sealed.clone(), Some(&sealer)),
-            read("flw_1", 3, sealed, Some(&other)),
+            decode("flw_1", 3, sealed.clone(), None),
+            decode("flw_1", 4, sealed.clone(), Some(&sealer)),
+            decode("flw_1", 3, sealed, Some(&other)),
         ] {
             assert!(refused.is_err(), "{refused:?}");
         }

@@ -16,14 +16,14 @@ pub struct Schemas {
 }
 
 /// Plan schemas that this build can run.
-pub const OWN: Schemas = Schemas {
+pub const SUPPORTED: Schemas = Schemas {
     min: MIN_PLAN_SCHEMA,
     max: PLAN_SCHEMA,
 };
 
 impl Schemas {
     /// Returns whether there is a schema that both builds can run.
-    pub fn meet(self, other: Self) -> bool {
+    pub fn overlaps(self, other: Self) -> bool {
         self.min <= other.max && other.min <= self.max
     }
 
@@ -52,7 +52,7 @@ pub(crate) fn encode(resource: &impl Message, plan_schema: u32) -> Vec<u8> {
 }
 
 /// Returns the plan schema that it takes to run the resource of this body.
-pub fn of(body: &[u8]) -> u32 {
+pub fn required_by(body: &[u8]) -> u32 {
     // A body that cannot be read is refused for that.
     Head::decode(body).map_or(MIN_PLAN_SCHEMA, |head| {
         head.plan_schema.max(MIN_PLAN_SCHEMA)
@@ -73,22 +73,22 @@ mod tests {
             ..FlowPlan::default()
         }
         .encode_to_vec();
-        assert_eq!(of(&body), 1);
+        assert_eq!(required_by(&body), 1);
         body.extend(Head { plan_schema: 2 }.encode_to_vec());
-        assert_eq!(of(&body), 2);
+        assert_eq!(required_by(&body), 2);
         assert_eq!(
             FlowPlan::decode(body.as_slice()).unwrap().flow_id,
             "flw_1",
             "an older build can read the rest"
         );
-        assert_eq!(of(b"\xff"), 1);
+        assert_eq!(required_by(b"\xff"), 1);
     }
 
     #[test]
     fn builds_work_together_when_their_schemas_overlap() {
         let schemas = |min, max| Schemas { min, max };
-        assert!(schemas(1, 2).meet(schemas(2, 3)) && schemas(2, 3).meet(schemas(1, 2)));
-        assert!(!schemas(1, 1).meet(schemas(2, 3)) && !schemas(2, 3).meet(schemas(1, 1)));
+        assert!(schemas(1, 2).overlaps(schemas(2, 3)) && schemas(2, 3).overlaps(schemas(1, 2)));
+        assert!(!schemas(1, 1).overlaps(schemas(2, 3)) && !schemas(2, 3).overlaps(schemas(1, 1)));
         assert_eq!(schemas(1, 2).check(2), Ok(()));
         assert!(
             schemas(1, 1)

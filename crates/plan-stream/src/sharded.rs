@@ -79,7 +79,7 @@ impl<K: Hash + Eq + Clone, V: Clone> ShardedMap<K, V> {
 
     /// Returns the entries of shards that `other` does not share: all that differ are among them,
     /// and few others when one map was made from the other.
-    pub fn unshared<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (&'a K, &'a V)> {
+    pub fn unshared_entries<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (&'a K, &'a V)> {
         self.shards
             .iter()
             .zip(other.shards.iter())
@@ -140,14 +140,14 @@ mod tests {
             (0..20_000).map(|n| (format!("key {n}"), n)).collect();
         let before = map.clone();
         map.insert("key 7".to_owned(), 70);
-        let unshared: Vec<_> = map.unshared(&before).collect();
+        let unshared: Vec<_> = map.unshared_entries(&before).collect();
         assert!(unshared.contains(&(&"key 7".to_owned(), &70)));
         assert!(
             unshared.len() < 200,
             "{} entries were copied",
             unshared.len()
         );
-        assert_eq!(map.unshared(&map.clone()).count(), 0);
+        assert_eq!(map.unshared_entries(&map.clone()).count(), 0);
     }
 
     #[test]

@@ -135,7 +135,7 @@ fn set_hash(resources: &[Resource]) -> Result<SetHash, Error> {
     resources
         .iter()
         .try_fold(SetHash::default(), |set, resource| {
-            Ok(set.toggled(&resource.id, proven_hash(resource)?))
+            Ok(set.toggled(&resource.id, verify_hash(resource)?))
         })
 }
 
@@ -143,7 +143,7 @@ fn set_hash(resources: &[Resource]) -> Result<SetHash, Error> {
 ///
 /// # Errors
 /// The body has another.
-pub fn proven_hash(resource: &Resource) -> Result<Hash, Error> {
+pub fn verify_hash(resource: &Resource) -> Result<Hash, Error> {
     let hash = Hash::of(&resource.body);
     if hash.as_bytes() != resource.hash.as_slice() {
         return Err(Error::ResourceHash(resource.id.clone()));

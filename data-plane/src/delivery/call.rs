@@ -209,7 +209,7 @@ impl Run<'_> {
     /// made of what was.
     async fn acquire(&self, instance: &Instance) -> Result<CallPermit, End> {
         let outdated = async {
-            let mut replaced = self.tools.plans.replaced();
+            let mut replaced = self.tools.plans.subscribe();
             while !self.is_outdated(instance) {
                 if replaced.changed().await.is_err() {
                     std::future::pending::<()>().await;

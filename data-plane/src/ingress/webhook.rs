@@ -25,7 +25,7 @@ use super::verify::{self, Credentials, Inbound, Refusal as Unproved, Verificatio
 use crate::context::NodeContext;
 use crate::error::Refusal;
 use crate::pipeline::{Acceptance, Arrival};
-use crate::plans::{Flow, Runnable};
+use crate::plans::{CompiledFlow, Runnable};
 use crate::trace_context;
 use crate::{credentials, payload};
 
@@ -44,7 +44,7 @@ pub(crate) async fn receive<B: IncomingBody>(
 
 /// Logs that a webhook was refused. Only the reason of a failed authentication is logged verbatim:
 /// other reasons may quote the request.
-fn log_refusal(shared: &NodeContext, flow: &Flow, refusal: &Refusal) {
+fn log_refusal(shared: &NodeContext, flow: &CompiledFlow, refusal: &Refusal) {
     let status = refusal.status();
     let reason = match status {
         StatusCode::UNAUTHORIZED => refusal.message(),
@@ -128,7 +128,7 @@ fn find(shared: &NodeContext, token: &str) -> Result<Runnable, Refusal> {
         .flatten()
     {
         Some(runnable) => Ok(runnable),
-        None if shared.plans.loaded() => Err(Refusal::new(
+        None if shared.plans.is_complete() => Err(Refusal::new(
             StatusCode::NOT_FOUND,
             "no flow has this webhook address",
         )),

@@ -17,7 +17,7 @@ use super::lease::ActiveLease;
 use super::{Pipeline, Turn, capacity, lane_of};
 use crate::backlog::Overload;
 use crate::connector::Capacity;
-use crate::plans::{Flow, Runnable};
+use crate::plans::{CompiledFlow, Runnable};
 use crate::work::{MessageInMemory, cost};
 
 /// A message that has come in and is not stored yet.
@@ -131,7 +131,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// The reason why the flow takes no message at present; a later call may find room.
-    pub fn admits(&self, flow: &Flow) -> Result<(), Overload> {
+    pub fn admits(&self, flow: &CompiledFlow) -> Result<(), Overload> {
         // What a paused flow holds does not age.
         let age = if flow.paused {
             Some(Duration::MAX)
@@ -141,7 +141,7 @@ impl Pipeline {
         self.backlog.check(flow.backlog(&self.backlog), age)
     }
 
-    pub(super) fn admits_calls(&self, flow: &Flow) -> Result<(), CallError> {
+    pub(super) fn admits_calls(&self, flow: &CompiledFlow) -> Result<(), CallError> {
         match flow.paused {
             true => Err(CallError::Paused),
             false if self.is_draining() => Err(CallError::Busy),

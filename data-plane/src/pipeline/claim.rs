@@ -121,7 +121,7 @@ impl Pipeline {
                 next_due: None,
             });
         };
-        if !self.plans.loaded() {
+        if !self.plans.is_complete() {
             return Ok(Scan {
                 claimed: 0,
                 next_due: None,

@@ -13,7 +13,7 @@ use crate::delivery::{self, Attempt, Tools};
 use crate::observed::Observer;
 use crate::persist::persist;
 use crate::plans::published::ResponseMapping;
-use crate::plans::{Environment, Flow};
+use crate::plans::{CompiledFlow, Environment};
 
 /// Reason why an attempt was aborted.
 enum Abort {
@@ -150,7 +150,7 @@ impl Pipeline {
     /// Returns the resources of an attempt of a message of `flow`.
     pub(super) fn tools<'a>(
         &'a self,
-        flow: &'a Flow,
+        flow: &'a CompiledFlow,
         environment: &'a Environment,
         response_mapping: Option<&'a ResponseMapping>,
     ) -> Tools<'a> {

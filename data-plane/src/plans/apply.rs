@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kanat_model::id::EpochId;
-use kanat_plan_stream::snapshot::proven_hash;
+use kanat_plan_stream::snapshot::verify_hash;
 use kanat_plan_stream::{Hash, Kind};
 use kanat_proto::node::v1::{Delta, Rejection, Resource, SnapshotBegin};
 
@@ -17,7 +17,7 @@ use super::snapshot::FlowChange;
 
 /// Change of an environment to another generation.
 #[derive(Debug)]
-pub struct Change {
+pub struct EnvironmentChange {
     pub epoch: EpochId,
     pub generation: u64,
     pub upserts: Vec<Resource>,
@@ -58,7 +58,7 @@ pub enum Mismatch {
 ///
 /// # Errors
 /// The delta does not lead from `current` to the set that it announces.
-pub fn of_delta(current: &Environment, delta: Delta) -> Result<Change, Mismatch> {
+pub fn of_delta(current: &Environment, delta: Delta) -> Result<EnvironmentChange, Mismatch> {
     if delta.epoch != current.epoch.as_str() || delta.from_generation != current.generation {
         return Err(Mismatch::Start {
             from: delta.from_generation,
@@ -78,7 +78,7 @@ pub fn of_delta(current: &Environment, delta: Delta) -> Result<Change, Mismatch>
         ..
     } = delta;
     for resource in &upserts {
-        let after = Some(proven_hash(resource)?);
+        let after = Some(verify_hash(resource)?);
         set_hash = set_hash.replaced(&resource.id, hash_of(&resource.id), after);
     }
     for id in &removals {
@@ -87,7 +87,7 @@ pub fn of_delta(current: &Environment, delta: Delta) -> Result<Change, Mismatch>
     if set_hash.to_vec() != announced {
         return Err(Mismatch::SetHash);
     }
-    Ok(Change {
+    Ok(EnvironmentChange {
         epoch: EpochId::new(epoch),
         generation,
         upserts,
@@ -101,7 +101,7 @@ pub fn of_snapshot(
     current: &Environment,
     begin: &SnapshotBegin,
     resources: Vec<Resource>,
-) -> Change {
+) -> EnvironmentChange {
     let kept: HashSet<&str> = resources
         .iter()
         .map(|resource| resource.id.as_str())
@@ -119,7 +119,7 @@ pub fn of_snapshot(
             .is_none_or(|held| held.hash.as_bytes() != resource.hash.as_slice())
     };
     let upserts = resources.into_iter().filter(is_new).collect();
-    Change {
+    EnvironmentChange {
         epoch: EpochId::from(begin.epoch.as_str()),
         generation: begin.generation,
         upserts,
@@ -128,8 +128,8 @@ pub fn of_snapshot(
 }
 
 /// Applies `change`. Removals always apply; a resource that cannot run is refused alone.
-pub fn apply(current: &Environment, change: Change) -> AppliedChange {
-    let Change {
+pub fn apply(current: &Environment, change: EnvironmentChange) -> AppliedChange {
+    let EnvironmentChange {
         epoch,
         generation,
         mut upserts,
@@ -160,7 +160,7 @@ pub fn apply(current: &Environment, change: Change) -> AppliedChange {
     // before any is taken.
     for resource in &upserts {
         if let Some(held) = current.resources.get(&resource.id) {
-            applied.environment.withdraw(&held.compiled);
+            applied.environment.unindex(&held.compiled);
         }
     }
     // Flows come last, because they need the others, and parts first, because tables need them.
@@ -185,7 +185,7 @@ impl AppliedChange {
     fn remove(&mut self, id: String) {
         if let Some(former) = self.environment.resources.remove(&id) {
             self.environment.set_hash = self.environment.set_hash.toggled(&id, former.hash);
-            self.environment.withdraw(&former.compiled);
+            self.environment.unindex(&former.compiled);
             if let CompiledResource::Flow(flow) = former.compiled {
                 self.flows.push(FlowChange {
                     before: Some(flow),
@@ -208,7 +208,7 @@ impl AppliedChange {
             flow.take_over_from(former);
         }
         let hash = Hash::of(&resource.body);
-        self.environment.enter(&compiled);
+        self.environment.index(&compiled);
         let after = compiled.flow().cloned();
         let body = resource.body.clone();
         let former = self.environment.resources.insert(
@@ -244,7 +244,7 @@ impl AppliedChange {
         if let Some(compiled) = former.map(|held| held.compiled.clone())
             && !self.environment.is_name_taken(&compiled)
         {
-            self.environment.enter(&compiled);
+            self.environment.index(&compiled);
         }
         self.rejections.push(Rejection {
             resource_id: resource.id,

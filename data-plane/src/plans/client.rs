@@ -22,13 +22,13 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::environment::Environment;
-use super::last_good::{LastGood, SavedSet};
+use super::last_good::{EnvironmentSet, LastGood};
 use super::snapshot::FlowChange;
 use super::{Plans, apply};
 pub use fallback::Fallback;
-pub use remote::Remote;
+pub use remote::RemoteSettings;
 pub use session::Error;
-pub use transport::PlanClient;
+pub use transport::ControlPlanes;
 
 /// Identity of a node, and the folder of its plans.
 #[derive(Debug, Clone)]
@@ -48,12 +48,12 @@ pub struct Options {
 pub type LoadGauge = Arc<dyn Fn() -> Load + Send + Sync>;
 
 /// Keeps the node's plans up to date.
-pub struct Client {
+pub struct PlanSync {
     options: Options,
     plans: Plans,
     log: Arc<dyn PlanStore>,
     disk: Disk,
-    control: PlanClient,
+    control: ControlPlanes,
     load: LoadGauge,
     drain: watch::Sender<Option<Duration>>,
 }
@@ -63,16 +63,16 @@ type Disk = Arc<Mutex<LastGood>>;
 
 /// Handle of the plans on the disk of a running node.
 #[derive(Debug, Clone)]
-pub struct SavedPlans(Disk);
+pub struct LastGoodPlans(Disk);
 
-impl SavedPlans {
+impl LastGoodPlans {
     /// Seals files that are under a former master key under the one in use, and returns their
     /// number.
     ///
     /// # Errors
     /// The disk does not take it.
-    pub async fn seal_anew(&self) -> io::Result<u32> {
-        on_disk(&self.0, LastGood::seal_anew).await.unwrap_or(Ok(0))
+    pub async fn reseal(&self) -> io::Result<u32> {
+        on_disk(&self.0, LastGood::reseal).await.unwrap_or(Ok(0))
     }
 }
 
@@ -86,14 +86,14 @@ async fn on_disk<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.ok()
 }
 
-impl Client {
+impl PlanSync {
     /// Starts with the plans that last ran, if there are any: the node is ready at once.
     pub async fn start(
         options: Options,
         plans: Plans,
         log: Arc<dyn PlanStore>,
         sealer: Arc<Sealer>,
-        control: PlanClient,
+        control: ControlPlanes,
         load: LoadGauge,
     ) -> Self {
         let last_good = LastGood::new(options.data_dir.join("plans"), sealer);
@@ -112,8 +112,8 @@ impl Client {
     }
 
     /// Returns the plans on disk.
-    pub fn saved_plans(&self) -> SavedPlans {
-        SavedPlans(Arc::clone(&self.disk))
+    pub fn last_good_plans(&self) -> LastGoodPlans {
+        LastGoodPlans(Arc::clone(&self.disk))
     }
 
     /// Returns the requests of the control plane to drain within a time.
@@ -129,7 +129,7 @@ impl Client {
             let mut welcomed_at = None;
             let error = match session::run(
                 &self,
-                self.control.attempt(turn),
+                self.control.client_for(turn),
                 &stop,
                 &mut welcomed_at,
             )
@@ -161,7 +161,11 @@ impl Client {
         let restored = self.on_disk(|disk| {
             let found = disk.load();
             (
-                found.sets.into_iter().map(restored).collect::<Vec<_>>(),
+                found
+                    .sets
+                    .into_iter()
+                    .map(compile_saved)
+                    .collect::<Vec<_>>(),
                 found.served,
             )
         });
@@ -169,7 +173,7 @@ impl Client {
             return;
         };
         // Where the keys changed while the node was stopped.
-        if let Err(error) = self.saved_plans().seal_anew().await {
+        if let Err(error) = self.last_good_plans().reseal().await {
             tracing::warn!(
                 %error,
                 "saved plans cannot be sealed under the first master key: keep the former ones",
@@ -202,7 +206,7 @@ impl Client {
     /// # Errors
     /// The environment is live, but the disk does not take it. It keeps the generation that it had
     /// before, so that the control plane sends it again until it is saved.
-    async fn put_in_place(
+    async fn activate_and_save(
         &self,
         environment: Environment,
         flows: &[FlowChange],
@@ -247,9 +251,9 @@ impl Client {
 }
 
 /// Compiles a saved set.
-fn restored(set: SavedSet) -> apply::AppliedChange {
+fn compile_saved(set: EnvironmentSet) -> apply::AppliedChange {
     let empty = Environment::empty(set.environment_id, set.epoch.clone());
-    let change = apply::Change {
+    let change = apply::EnvironmentChange {
         epoch: set.epoch,
         generation: set.generation,
         upserts: set.resources,

@@ -35,9 +35,9 @@ pub struct DeployedFlow {
     /// The encoded plan.
     body: Bytes,
     /// Hash of the plan's form in the message log.
-    saved: Hash,
+    saved_hash: Hash,
     counts: Arc<metrics::Flow>,
-    compiled_cache: ArcSwapOption<Flow>,
+    compiled_cache: ArcSwapOption<CompiledFlow>,
     /// True if the flow was used since the last call of `evict_if_idle`.
     used: AtomicBool,
     /// Cancelled when the flow is taken out of service; shared with every other version.
@@ -53,7 +53,7 @@ pub(super) struct WebhookAddress {
 }
 
 /// A version of a flow that is ready to run.
-pub struct Flow {
+pub struct CompiledFlow {
     pub id: FlowId,
     pub account_id: AccountId,
     pub environment_id: EnvironmentId,
@@ -73,17 +73,17 @@ impl DeployedFlow {
     /// # Errors
     /// The plan is in a language that this build does not speak.
     pub fn new(plan: FlowPlan, body: Bytes) -> Result<Self, CompileError> {
-        let saved = Hash::of(&saved::body(&plan));
+        let saved_hash = Hash::of(&saved::encode_unsealed(&plan));
         let tokens = addresses(&plan);
         let polls = polls(&plan);
-        let Flow {
+        let CompiledFlow {
             id,
             environment_id,
             version,
             paused,
             counts,
             ..
-        } = Flow::compile(plan)?;
+        } = CompiledFlow::compile(plan)?;
         Ok(Self {
             id,
             environment_id,
@@ -92,7 +92,7 @@ impl DeployedFlow {
             polls,
             tokens,
             body,
-            saved,
+            saved_hash,
             counts,
             compiled_cache: ArcSwapOption::empty(),
             used: AtomicBool::new(false),
@@ -104,7 +104,7 @@ impl DeployedFlow {
     ///
     /// # Errors
     /// None that [`DeployedFlow::new`] did not have.
-    pub fn compiled(&self) -> Result<Arc<Flow>, versions::Error> {
+    pub fn compiled(&self) -> Result<Arc<CompiledFlow>, versions::Error> {
         // All cores read the flag: a message writes it only when it changes.
         if !self.used.load(Relaxed) {
             self.used.store(true, Relaxed);
@@ -113,7 +113,7 @@ impl DeployedFlow {
             return Ok(flow);
         }
         let plan = self.plan().map_err(|source| self.unread(source))?;
-        let flow = Flow::counted(plan, Arc::clone(&self.counts)).map_err(|source| {
+        let flow = CompiledFlow::counted(plan, Arc::clone(&self.counts)).map_err(|source| {
             let flow_id = self.id.clone();
             let version = self.version;
             versions::Error::Compile {
@@ -144,15 +144,15 @@ impl DeployedFlow {
     }
 
     /// Returns the plan's form in the message log.
-    pub(super) fn saved(&self, sealer: Option<&Sealer>) -> Result<Bytes, versions::Error> {
+    pub(super) fn to_saved(&self, sealer: Option<&Sealer>) -> Result<Bytes, versions::Error> {
         self.plan()
-            .map(|plan| saved::kept(&plan, sealer))
+            .map(|plan| saved::encode(&plan, sealer))
             .map_err(|source| self.unread(source))
     }
 
     /// Returns whether both have one form in the message log.
     pub(super) fn is_saved_as(&self, other: &Self) -> bool {
-        (self.version, self.saved) == (other.version, other.saved)
+        (self.version, self.saved_hash) == (other.version, other.saved_hash)
     }
 
     pub(super) fn addresses(&self) -> &[WebhookAddress] {
@@ -197,7 +197,7 @@ fn polls(plan: &FlowPlan) -> bool {
     )
 }
 
-impl Flow {
+impl CompiledFlow {
     /// Compiles a plan.
     ///
     /// # Errors
@@ -249,9 +249,9 @@ impl std::fmt::Debug for DeployedFlow {
     }
 }
 
-impl std::fmt::Debug for Flow {
+impl std::fmt::Debug for CompiledFlow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Flow")
+        f.debug_struct("CompiledFlow")
             .field("id", &self.id)
             .field("version", &self.version)
             .finish_non_exhaustive()

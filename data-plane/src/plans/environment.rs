@@ -111,7 +111,7 @@ impl Environment {
     }
 
     /// Enters a resource into the indexes by which it is found.
-    pub(super) fn enter(&mut self, compiled: &CompiledResource) {
+    pub(super) fn index(&mut self, compiled: &CompiledResource) {
         match compiled {
             CompiledResource::Flow(_) | CompiledResource::Part(_) => {}
             CompiledResource::Table(table) => {
@@ -132,7 +132,7 @@ impl Environment {
     }
 
     /// Removes a resource from the indexes by which it is found.
-    pub(super) fn withdraw(&mut self, compiled: &CompiledResource) {
+    pub(super) fn unindex(&mut self, compiled: &CompiledResource) {
         match compiled {
             CompiledResource::Flow(_) | CompiledResource::Part(_) => {}
             CompiledResource::Table(table) => {

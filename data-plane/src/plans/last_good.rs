@@ -22,7 +22,7 @@ use prost::Message;
 
 use super::environment::Environment;
 use record::{Reader, Writer};
-pub use replay::SavedSet;
+pub use replay::EnvironmentSet;
 
 /// Number of files of one environment that are kept.
 const MAX_FILES: usize = 3;
@@ -58,7 +58,7 @@ struct OpenFile {
 /// Plans that were found on disk.
 #[derive(Debug, Default)]
 pub struct LoadedPlans {
-    pub sets: Vec<SavedSet>,
+    pub sets: Vec<EnvironmentSet>,
     /// The environments that the node served, if that is known.
     pub served: Option<Vec<EnvironmentId>>,
 }
@@ -131,7 +131,7 @@ impl LastGood {
     ///
     /// # Errors
     /// The disk does not take it. The remaining files stay under their former key.
-    pub fn seal_anew(&mut self) -> io::Result<u32> {
+    pub fn reseal(&mut self) -> io::Result<u32> {
         let mut count = 0;
         for folder in folders(&self.folder) {
             let mut stale = Vec::new();
@@ -189,7 +189,7 @@ impl LastGood {
         }
     }
 
-    fn load_environment(&self, folder: &Path) -> Option<SavedSet> {
+    fn load_environment(&self, folder: &Path) -> Option<EnvironmentSet> {
         files(folder).into_iter().rev().find_map(|(number, path)| {
             let context = context(folder, number);
             let records = Reader::open(&path, context).inspect_err(|error| {

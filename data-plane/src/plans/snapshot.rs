@@ -108,7 +108,7 @@ impl Snapshot {
             served: Some(environments),
             ..self.clone()
         };
-        next.start();
+        next.note_complete();
         next
     }
 
@@ -127,10 +127,10 @@ impl Snapshot {
             (former, settings) => former.is_none() && settings.is_none(),
         };
         if !former.is_some_and(is_same) {
-            next.find_hosts();
+            next.rebuild_hosts();
         }
-        next.start();
-        next.change(changes);
+        next.note_complete();
+        next.index_flows(changes);
         next
     }
 
@@ -139,8 +139,8 @@ impl Snapshot {
     pub(super) fn without(&self, id: &EnvironmentId) -> Self {
         let mut next = self.clone();
         next.environments.remove(id);
-        next.find_hosts();
-        next.start();
+        next.rebuild_hosts();
+        next.note_complete();
         let gone = self.flows().filter(|flow| flow.environment_id == *id);
         let gone: Vec<_> = gone
             .map(|flow| FlowChange {
@@ -148,20 +148,20 @@ impl Snapshot {
                 after: None,
             })
             .collect();
-        next.change(&gone);
+        next.index_flows(&gone);
         next
     }
 
     /// Notes whether the node has every environment. A later environment does not change that:
     /// calls are not refused because an environment is being made.
-    fn start(&mut self) {
+    fn note_complete(&mut self) {
         if !self.has_started && self.is_complete() {
             self.has_started = true;
-            self.find_hosts();
+            self.rebuild_hosts();
         }
     }
 
-    fn find_hosts(&mut self) {
+    fn rebuild_hosts(&mut self) {
         let hosts = self
             .environments
             .values()
@@ -173,7 +173,7 @@ impl Snapshot {
         self.hosts = Arc::new(Hosts::new(hosts, coverage));
     }
 
-    fn change(&mut self, changes: &[FlowChange]) {
+    fn index_flows(&mut self, changes: &[FlowChange]) {
         for flow in changes.iter().filter_map(|change| change.before.as_ref()) {
             self.flows.remove(&flow.id);
             for address in flow.addresses() {

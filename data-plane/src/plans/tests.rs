@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::client::Options;
-use super::{Client, PlanClient, Plans};
+use super::{ControlPlanes, PlanSync, Plans};
 use control::{Control, Stream, environment, flow, instance, plan, table};
 
 /// A node that follows a control plane.
@@ -48,7 +48,7 @@ impl Node {
         Self::start_with(control.client(), folder).await
     }
 
-    async fn start_with(control: PlanClient, folder: &Path) -> Self {
+    async fn start_with(control: ControlPlanes, folder: &Path) -> Self {
         let log = SqliteLog::open(folder.join("messages.db"), sqlite::Options::default())
             .await
             .unwrap();
@@ -65,7 +65,7 @@ impl Node {
         let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());
         let load = Arc::new(Load::default);
         let client =
-            Client::start(options, plans.clone(), log.clone(), sealer, control, load).await;
+            PlanSync::start(options, plans.clone(), log.clone(), sealer, control, load).await;
         let drain = client.drain_requests();
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
@@ -128,7 +128,7 @@ async fn a_snapshot_goes_live_and_is_saved_before_it_is_acked() {
     let (_folder, _control, stream, node, _) = running().await;
     assert_eq!(stream.hello.node_id.as_str(), "node_1");
     assert_eq!(stream.hello.states.len(), 0);
-    assert!(node.plans.loaded());
+    assert!(node.plans.is_complete());
     assert_eq!(node.version("flw_1"), Some(1));
     assert_eq!(node.opened_by("flw_1"), Some(FlowId::from("flw_1")));
     drop(stream);
@@ -143,10 +143,10 @@ async fn plans_are_not_loaded_before_every_environment_is_there() {
     let mut stream = control.stream().await;
     stream.snapshot("env_1", 0, &[]).await;
     stream.acked(0, &[]).await;
-    assert!(!node.plans.loaded());
+    assert!(!node.plans.is_complete());
     stream.snapshot("env_2", 0, &[]).await;
     stream.acked(0, &[]).await;
-    assert!(node.plans.loaded());
+    assert!(node.plans.is_complete());
     drop(stream);
     node.stop().await;
 }
@@ -200,7 +200,7 @@ fn settings(id: &str, base_url: &str) -> Resource {
 async fn a_delta_changes_what_it_names_and_nothing_else() {
     let (_folder, _control, mut stream, node, mut set) = running().await;
     let begun_with = node.plans.load();
-    let replaced = node.plans.replaced();
+    let replaced = node.plans.subscribe();
     assert!(!replaced.has_changed().unwrap());
     set.push(flow(&plan("flw_2", 1)));
     stream.delta(1, &set[2..], &[], &set).await;
@@ -359,7 +359,7 @@ async fn a_restarted_node_runs_what_ran_last_with_no_control_plane() {
 
     let mut control = Control::new(&["env_1"]);
     let node = Node::start(&control, folder.path()).await;
-    assert!(node.plans.loaded());
+    assert!(node.plans.is_complete());
     assert_eq!(node.version("flw_1"), Some(5));
     assert_eq!(node.opened_by("flw_1"), Some(FlowId::from("flw_1")));
     // When it finds one, it says what it holds, and goes on from there.

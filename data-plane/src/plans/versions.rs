@@ -13,7 +13,7 @@ use kanat_proto::plan::v1::SetVersion;
 use parking_lot::Mutex;
 use prost::Message;
 
-use super::deployed::{DeployedFlow, Flow};
+use super::deployed::{CompiledFlow, DeployedFlow};
 use super::environment::Environment;
 use super::snapshot::{FlowChange, Snapshot};
 
@@ -60,7 +60,7 @@ pub struct Versions {
 
 #[derive(Default)]
 struct CompiledVersions {
-    flows: HashMap<(FlowId, u32), (Arc<Flow>, u64)>,
+    flows: HashMap<(FlowId, u32), (Arc<CompiledFlow>, u64)>,
     uses: u64,
 }
 
@@ -82,14 +82,14 @@ impl Versions {
         flow_id: &FlowId,
         version: u32,
         environment: &Environment,
-    ) -> Result<Option<Arc<Flow>>, Error> {
+    ) -> Result<Option<Arc<CompiledFlow>>, Error> {
         if let Some(flow) = self.compiled_cache.lock().used(flow_id, version) {
             return Ok(Some(flow));
         }
         let Some(body) = self.log.plan(flow_id, version).await? else {
             return Ok(None);
         };
-        let plan = saved::read(flow_id.as_str(), version, body, environment.sealer()).map_err(
+        let plan = saved::decode(flow_id.as_str(), version, body, environment.sealer()).map_err(
             |source| Error::Saved {
                 flow_id: flow_id.clone(),
                 version,
@@ -99,7 +99,7 @@ impl Versions {
         if let Some(made_from) = &plan.made_from {
             refuse_later(environment, made_from)?;
         }
-        let flow = Flow::compile(plan).map_err(|source| Error::Compile {
+        let flow = CompiledFlow::compile(plan).map_err(|source| Error::Compile {
             flow_id: flow_id.clone(),
             version,
             source,
@@ -160,14 +160,14 @@ impl Versions {
 }
 
 impl CompiledVersions {
-    fn used(&mut self, flow_id: &FlowId, version: u32) -> Option<Arc<Flow>> {
+    fn used(&mut self, flow_id: &FlowId, version: u32) -> Option<Arc<CompiledFlow>> {
         self.uses += 1;
         let (flow, used) = self.flows.get_mut(&(flow_id.clone(), version))?;
         *used = self.uses;
         Some(Arc::clone(flow))
     }
 
-    fn keep(&mut self, flow_id: &FlowId, version: u32, flow: Arc<Flow>) {
+    fn keep(&mut self, flow_id: &FlowId, version: u32, flow: Arc<CompiledFlow>) {
         if self.flows.len() >= MAX_COMPILED_VERSIONS
             && let Some(oldest) = self
                 .flows
@@ -261,7 +261,7 @@ fn to_save(flows: &[&DeployedFlow], sealer: Option<&Sealer>) -> Result<Vec<Saved
         Ok(SavedPlan {
             flow_id: flow.id.clone(),
             version: flow.version,
-            body: flow.saved(sealer)?,
+            body: flow.to_saved(sealer)?,
         })
     };
     flows.iter().map(plan).collect()

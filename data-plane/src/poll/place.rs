@@ -9,7 +9,7 @@ use kanat_model::id::{AccountId, EnvironmentId};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use crate::plans::Flow;
+use crate::plans::CompiledFlow;
 
 /// Number of places of a node.
 const MAX_PLACES: usize = 16;
@@ -68,7 +68,7 @@ pub(super) struct Place {
 }
 
 impl Source {
-    pub fn of(flow: &Flow) -> Self {
+    pub fn of(flow: &CompiledFlow) -> Self {
         Self {
             account: flow.account_id.clone(),
             environment: flow.environment_id.clone(),

@@ -19,7 +19,7 @@ use crate::context::NodeContext;
 use crate::error::Refusal;
 use crate::ingress::{receive, webhook};
 use crate::pipeline::Acceptance;
-use crate::plans::Flow;
+use crate::plans::CompiledFlow;
 
 /// Identity of a call, by which a repeat is recognised.
 pub(crate) struct CallIdentity {
@@ -32,7 +32,7 @@ pub(crate) struct CallIdentity {
 /// Answers an asynchronous call whose message exists already as `first`.
 pub(crate) async fn answer(
     shared: &NodeContext,
-    flow: &Flow,
+    flow: &CompiledFlow,
     sent: Option<CallIdentity>,
     first: MessageId,
 ) -> Result<Response<Body>, Refusal> {
@@ -46,7 +46,7 @@ pub(crate) async fn answer(
 /// Answers a synchronous call with the first response, which is recorded with its message.
 pub(crate) async fn answer_of_run(
     shared: &NodeContext,
-    flow: &Flow,
+    flow: &CompiledFlow,
     sent: Option<CallIdentity>,
     first: MessageId,
 ) -> Result<Response<Body>, Refusal> {
@@ -88,7 +88,7 @@ pub(crate) async fn answer_of_run(
 /// the first message, so that a first one that was given up is an error.
 async fn answer_of_known(
     shared: &NodeContext,
-    flow: &Flow,
+    flow: &CompiledFlow,
     first: MessageId,
 ) -> Result<Response<Body>, Refusal> {
     let found = shared.pipeline.message(&tenant(flow), &first).await;
@@ -115,7 +115,7 @@ async fn answer_of_known(
 /// It is the message of another call under the same key.
 async fn is_repeat(
     shared: &NodeContext,
-    flow: &Flow,
+    flow: &CompiledFlow,
     sent: Option<CallIdentity>,
     first: &MessageId,
 ) -> Result<bool, Refusal> {
@@ -149,7 +149,7 @@ async fn is_repeat(
     }
 }
 
-fn tenant(flow: &Flow) -> Tenant {
+fn tenant(flow: &CompiledFlow) -> Tenant {
     Tenant {
         account_id: flow.account_id.clone(),
         environment_id: flow.environment_id.clone(),

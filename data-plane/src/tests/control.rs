@@ -20,7 +20,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::task::TaskTracker;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::plans::PlanClient;
+use crate::plans::ControlPlanes;
 
 pub const ACCOUNT: &str = "acc_1";
 pub const ENVIRONMENT: &str = "env_1";
@@ -73,8 +73,8 @@ impl Control {
         }
     }
 
-    pub fn client(&self) -> PlanClient {
-        PlanClient::new(PlanServiceServer::new(self.clone()))
+    pub fn client(&self) -> ControlPlanes {
+        ControlPlanes::new(PlanServiceServer::new(self.clone()))
     }
 
     pub async fn flow(&self, plan: &FlowPlan) {

@@ -216,7 +216,7 @@ async fn a_node_with_old_plans_leaves_a_message_to_others_and_runs_it_once_it_ha
     let saved = SavedPlan {
         flow_id: FlowId::from("flw_grows"),
         version: 2,
-        body: saved::body(&later),
+        body: saved::encode_unsealed(&later),
     };
     node.log.save_plans(vec![saved]).await.unwrap();
     let now = Timestamp::now();
@@ -283,7 +283,7 @@ async fn a_message_waits_until_the_node_that_accepted_it_has_written_its_version
     let saved = SavedPlan {
         flow_id: FlowId::from("flw_grows"),
         version: 2,
-        body: saved::body(&FlowPlan {
+        body: saved::encode_unsealed(&FlowPlan {
             version: 2,
             ..flow("grows")
         }),

@@ -117,7 +117,7 @@ pub async fn publish_again(change: &mut PublishTransaction<'_>, flow: &Flow) -> 
             webhook::tokens(change.app, change, &mut flow.clone(), Timestamp::now()).await?;
         hook.tokens = tokens.iter().map(webhook::to_plan).collect();
     }
-    let body = kanat_plan_stream::flow::encode(&plan);
+    let body = kanat_plan_stream::body::encode_flow(&plan);
     change.put_body(Kind::Flow, &flow.id, &body).await
 }
 
@@ -295,7 +295,7 @@ async fn prepare(
             &call.app.sealer,
             &call.caller.environment_id,
             &resource_id,
-            &kanat_plan_stream::flow::encode(&plan),
+            &kanat_plan_stream::body::encode_flow(&plan),
         ),
         entry: audit::entry(
             call,

@@ -133,7 +133,7 @@ pub async fn save_plan(app: &App, plan: &FlowPlan) -> Result<()> {
     let saved = SavedPlan {
         flow_id,
         version: plan.version,
-        body: saved::kept(plan, sealer.as_ref()),
+        body: saved::encode(plan, sealer.as_ref()),
     };
     Ok(app.log.save_plans(vec![saved]).await?)
 }

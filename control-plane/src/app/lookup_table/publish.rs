@@ -113,7 +113,7 @@ async fn edited_parts(
         size = after;
         bodies.push(part_body(&part));
     }
-    if !parts::suits(parts, size) {
+    if !parts::is_balanced(parts, size) {
         return Ok(None);
     }
     bodies.push(head_body(&head(table, parts, size)));

@@ -8,7 +8,7 @@ use kanat_model::published_api::{
 };
 use kanat_model::{Error, Result, Timestamp};
 use kanat_plan_stream::Kind;
-use kanat_plan_stream::flow::encode_api;
+use kanat_plan_stream::body::encode_api;
 use kanat_proto::plan::v1 as plan;
 use kanat_store::published_api::version::Version;
 use kanat_store::published_api::{PublishedApi, uses};

@@ -334,17 +334,22 @@ async fn a_node_that_was_not_seen_for_a_week_is_forgotten() {
     seen(
         &store,
         "node_gone",
-        now.before(LISTED + Duration::from_secs(60)),
+        now.before(DISCONNECTED_RETENTION + Duration::from_secs(60)),
     )
     .await;
     seen(
         &store,
         "node_away",
-        now.before(LISTED - Duration::from_secs(3_600)),
+        now.before(DISCONNECTED_RETENTION - Duration::from_secs(3_600)),
     )
     .await;
     seen(&store, "node_here", now).await;
-    assert_eq!(drop_unseen(&store, now.before(LISTED)).await.unwrap(), 1);
+    assert_eq!(
+        drop_unseen(&store, now.before(DISCONNECTED_RETENTION))
+            .await
+            .unwrap(),
+        1
+    );
     let left = node::all(&mut store.read().await.unwrap()).await.unwrap();
     let left: Vec<_> = left
         .iter()

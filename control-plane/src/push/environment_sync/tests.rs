@@ -8,11 +8,11 @@ use kanat_proto::plan::v1::Head;
 use prost::Message;
 
 use super::super::refusals::Refusals;
-use super::super::set::{Change, Entry};
+use super::super::set::{ResourceChange, ResourceEntry};
 use super::*;
 
-fn entry(body: &'static str) -> Entry {
-    Entry::new(Bytes::from_static(body.as_bytes()))
+fn entry(body: &'static str) -> ResourceEntry {
+    ResourceEntry::new(Bytes::from_static(body.as_bytes()))
 }
 
 fn set(generation: u64, resources: &[(&str, &'static str)]) -> Arc<PlanSet> {
@@ -23,9 +23,9 @@ fn set(generation: u64, resources: &[(&str, &'static str)]) -> Arc<PlanSet> {
 }
 
 fn put(set: &PlanSet, id: &str, body: &'static str) -> Arc<PlanSet> {
-    Arc::new(set.changed(
+    Arc::new(set.with_changes(
         set.generation + 1,
-        [(id.to_owned(), Change::Upsert(entry(body)))],
+        [(id.to_owned(), ResourceChange::Upsert(entry(body)))],
     ))
 }
 
@@ -52,7 +52,7 @@ fn state(generation: u64, resources: &[(&str, &str)]) -> EnvironmentState {
 fn next(sync: &mut EnvironmentSync, set: &Arc<PlanSet>, nonce: u64) -> Option<Push> {
     sync.next(
         set,
-        &Refusals::default().withheld(&EnvironmentId::from("env_1"), "1.0.0", schema::OWN),
+        &Refusals::default().withheld(&EnvironmentId::from("env_1"), "1.0.0", schema::SUPPORTED),
         nonce,
     )
 }
@@ -66,8 +66,8 @@ fn ack(push: &Push) -> Ack {
     }
 }
 
-fn applied(generation: u64) -> AckOutcome {
-    AckOutcome::Applied {
+fn applied(generation: u64) -> SyncOutcome {
+    SyncOutcome::Applied {
         generation,
         refused: Vec::new(),
     }
@@ -137,16 +137,16 @@ fn a_heartbeat_with_another_set_of_the_same_generation_brings_a_snapshot() {
     // It may be live already, and not answered yet.
     assert_eq!(
         sync.handle_heartbeat(&state(3, &[("flow/1", "b")])),
-        AckOutcome::NoEffect
+        SyncOutcome::NoEffect
     );
     assert_eq!(sync.handle_ack(&ack(&push)), applied(3));
     for told in [state(3, &[("flow/1", "a")]), state(2, &[("flow/1", "b")])] {
-        assert_eq!(sync.handle_heartbeat(&told), AckOutcome::NoEffect);
+        assert_eq!(sync.handle_heartbeat(&told), SyncOutcome::NoEffect);
     }
     assert!(next(&mut sync, &first, 2).is_none());
     assert_eq!(
         sync.handle_heartbeat(&state(3, &[("flow/1", "b")])),
-        AckOutcome::Mismatch
+        SyncOutcome::Mismatch
     );
     assert!(is_snapshot(&next(&mut sync, &first, 2).unwrap()));
 }
@@ -232,9 +232,9 @@ fn an_answer_to_another_push_says_nothing() {
         nonce: 6,
         ..ack(&push)
     };
-    assert_eq!(sync.handle_ack(&stale), AckOutcome::NoEffect);
+    assert_eq!(sync.handle_ack(&stale), SyncOutcome::NoEffect);
     assert_eq!(sync.handle_ack(&ack(&push)), applied(1));
-    assert_eq!(sync.handle_ack(&ack(&push)), AckOutcome::NoEffect);
+    assert_eq!(sync.handle_ack(&ack(&push)), SyncOutcome::NoEffect);
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn a_refused_resource_is_withheld_until_it_changes() {
     };
     assert_eq!(
         sync.handle_nack(&nack),
-        AckOutcome::Applied {
+        SyncOutcome::Applied {
             generation: 3,
             refused: vec![("flow/1".to_owned(), refusal.clone())],
         }
@@ -279,7 +279,7 @@ fn a_refused_resource_is_withheld_until_it_changes() {
 
     // It is not sent again, also not with the next change, whose set hash knows what the node runs
     // instead.
-    let withheld = refusals.withheld(&environment, "1.0.0", schema::OWN);
+    let withheld = refusals.withheld(&environment, "1.0.0", schema::SUPPORTED);
     assert!(sync.next(&bad, &withheld, 2).is_none());
     let more = put(&bad, "flow/3", "c");
     let push = sync.next(&more, &withheld, 2).unwrap();
@@ -287,7 +287,7 @@ fn a_refused_resource_is_withheld_until_it_changes() {
     assert_eq!(push.set_hash, running.toggled("flow/3", Hash::of(b"c")));
     assert_eq!(sync.handle_ack(&ack(&push)), applied(4));
     assert_eq!(
-        sync.exceptions().map(|(id, _)| id).collect::<Vec<_>>(),
+        sync.deviations().map(|(id, _)| id).collect::<Vec<_>>(),
         ["flow/1"]
     );
 
@@ -298,13 +298,13 @@ fn a_refused_resource_is_withheld_until_it_changes() {
     assert_eq!(push.set_hash, mended.hash);
     assert!(
         !refusals
-            .withheld(&environment, "1.1.0", schema::OWN)
+            .withheld(&environment, "1.1.0", schema::SUPPORTED)
             .contains("flow/1", &entry("bad"))
     );
     refusals.forget(&environment, 4);
     assert!(
         !refusals
-            .withheld(&environment, "1.0.0", schema::OWN)
+            .withheld(&environment, "1.0.0", schema::SUPPORTED)
             .contains("flow/1", &entry("bad"))
     );
 }
@@ -320,7 +320,7 @@ fn a_node_that_ends_up_elsewhere_gets_a_snapshot_and_the_second_time_its_stream_
             set_hash: vec![9; 32],
             ..ack(&push)
         }),
-        AckOutcome::Mismatch
+        SyncOutcome::Mismatch
     );
     let push = next(&mut sync, &after, 2).unwrap();
     assert!(is_snapshot(&push));
@@ -329,7 +329,7 @@ fn a_node_that_ends_up_elsewhere_gets_a_snapshot_and_the_second_time_its_stream_
             set_hash: vec![9; 32],
             ..ack(&push)
         }),
-        AckOutcome::Mismatch
+        SyncOutcome::Mismatch
     );
     let push = next(&mut sync, &after, 3).unwrap();
     assert_eq!(
@@ -337,14 +337,14 @@ fn a_node_that_ends_up_elsewhere_gets_a_snapshot_and_the_second_time_its_stream_
             set_hash: vec![9; 32],
             ..ack(&push)
         }),
-        AckOutcome::Broken
+        SyncOutcome::Broken
     );
 }
 
 #[test]
 fn a_set_that_was_refused_whole_is_not_sent_again_before_it_changes() {
     let empty = set(0, &[]);
-    assert!(!empty.empty_is_meant());
+    assert!(!empty.allows_empty());
     let mut sync = EnvironmentSync::new(
         Some(&EnvironmentState {
             epoch: "epoch_9".to_owned(),
@@ -365,7 +365,7 @@ fn a_set_that_was_refused_whole_is_not_sent_again_before_it_changes() {
     };
     assert_eq!(
         sync.handle_nack(&nack),
-        AckOutcome::Refused("not meant".to_owned())
+        SyncOutcome::Refused("not meant".to_owned())
     );
     assert!(next(&mut sync, &empty, 2).is_none());
     assert_eq!(
@@ -383,10 +383,10 @@ fn a_set_that_was_refused_whole_is_not_sent_again_before_it_changes() {
 fn the_last_removal_goes_out_as_an_empty_set_that_is_meant() {
     let before = set(4, &[("flow/1", "a")]);
     let mut sync = EnvironmentSync::new(Some(&state(4, &[("flow/1", "a")])), &before);
-    let after = Arc::new(before.changed(5, [("flow/1".to_owned(), Change::Removal)]));
+    let after = Arc::new(before.with_changes(5, [("flow/1".to_owned(), ResourceChange::Removal)]));
     let push = next(&mut sync, &after, 1).unwrap();
     assert!(is_snapshot(&push));
-    assert!(push.set.is_empty() && push.set.empty_is_meant());
+    assert!(push.set.is_empty() && push.set.allows_empty());
 }
 
 #[test]
@@ -403,9 +403,10 @@ fn what_takes_a_newer_build_is_withheld_and_keeps_its_former_version() {
     let environment = EnvironmentId::from("env_1");
     let refusals = Refusals::default();
     let of_build = |max| refusals.withheld(&environment, "1.0.0", Schemas { min: 1, max });
-    let newer = Entry::new(Head { plan_schema: 2 }.encode_to_vec().into());
+    let newer = ResourceEntry::new(Head { plan_schema: 2 }.encode_to_vec().into());
     let before = set(1, &[("flow/1", "a")]);
-    let after = Arc::new(before.changed(2, [("flow/1".to_owned(), Change::Upsert(newer))]));
+    let after =
+        Arc::new(before.with_changes(2, [("flow/1".to_owned(), ResourceChange::Upsert(newer))]));
     let after = put(&after, "flow/2", "b");
 
     let mut sync = EnvironmentSync::new(Some(&state(1, &[("flow/1", "a")])), &before);
@@ -414,7 +415,7 @@ fn what_takes_a_newer_build_is_withheld_and_keeps_its_former_version() {
     let running = SetHash::of([("flow/1", Hash::of(b"a")), ("flow/2", Hash::of(b"b"))]);
     assert_eq!(push.set_hash, running);
     assert_eq!(sync.handle_ack(&ack(&push)), applied(3));
-    let (id, entry) = sync.exceptions().next().unwrap();
+    let (id, entry) = sync.deviations().next().unwrap();
     let message = of_build(1).message(id, entry).unwrap();
     assert_eq!(id, "flow/1");
     assert_eq!(

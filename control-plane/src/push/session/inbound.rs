@@ -7,7 +7,7 @@ use tonic::Status;
 
 use super::subscription::Subscription;
 use super::{End, Session, report};
-use crate::push::environment_sync::{AckOutcome, EnvironmentSync};
+use crate::push::environment_sync::{EnvironmentSync, SyncOutcome};
 use crate::push::nodes::Registration;
 use crate::push::observations::Observation;
 
@@ -37,7 +37,7 @@ impl Session {
                     let ended = subscription
                         .and_then(|subscription| subscription.sync.as_mut())
                         .map(|sync| sync.handle_heartbeat(state));
-                    if ended == Some(AckOutcome::Mismatch) {
+                    if ended == Some(SyncOutcome::Mismatch) {
                         let environment = &state.environment_id;
                         tracing::warn!(
                             node.id = %self.node.id,
@@ -100,7 +100,7 @@ impl Session {
         &mut self,
         environment: &str,
         registration: &Registration<'_>,
-        answer: impl FnOnce(&mut EnvironmentSync) -> AckOutcome,
+        answer: impl FnOnce(&mut EnvironmentSync) -> SyncOutcome,
     ) -> Result<(), End> {
         let environment = EnvironmentId::from(environment);
         let Some(subscription) = self.subscriptions.get_mut(&environment) else {
@@ -112,7 +112,7 @@ impl Session {
         let build = &self.node.build;
         let node = &self.node.id;
         match answer(sync) {
-            AckOutcome::Applied {
+            SyncOutcome::Applied {
                 generation,
                 refused,
             } => {
@@ -137,7 +137,7 @@ impl Session {
                     );
                 }
             }
-            AckOutcome::Refused(reason) => {
+            SyncOutcome::Refused(reason) => {
                 tracing::error!(
                     node.id = %node,
                     environment.id = %environment,
@@ -145,15 +145,15 @@ impl Session {
                     "node refused a whole set",
                 );
             }
-            AckOutcome::NoEffect => {}
-            AckOutcome::Mismatch => {
+            SyncOutcome::NoEffect => {}
+            SyncOutcome::Mismatch => {
                 tracing::warn!(
                     node.id = %node,
                     environment.id = %environment,
                     "node has another set than it should",
                 );
             }
-            AckOutcome::Broken => {
+            SyncOutcome::Broken => {
                 return Err(End::Failed(Status::aborted(
                     "a snapshot left the node with another set than it should",
                 )));

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use kanat_model::id::EnvironmentId;
-use kanat_plan_stream::HEARTBEAT;
+use kanat_plan_stream::HEARTBEAT_INTERVAL;
 use kanat_proto::node::v1::control_message::Kind as Out;
 use kanat_proto::node::v1::{Delta, Heartbeat, SnapshotBegin, SnapshotChunk, SnapshotEnd};
 use tokio::time::interval;
@@ -96,7 +96,7 @@ impl Session {
                     sha256: encoded.sha256().to_vec(),
                     set_hash,
                     // A set that is empty only because all is withheld must not empty the node.
-                    empty_is_meant: push.set.is_empty() && push.set.empty_is_meant(),
+                    empty_is_meant: push.set.is_empty() && push.set.allows_empty(),
                 };
                 self.send(Out::SnapshotBegin(begin)).await?;
                 for data in encoded.chunks() {
@@ -112,7 +112,7 @@ impl Session {
     /// snapshot is on its way.
     async fn encode(&self, set: &Arc<PlanSet>) -> Result<(), End> {
         let mut encoding = pin!(self.context.encode(Arc::clone(set)));
-        let mut heartbeat = interval(HEARTBEAT);
+        let mut heartbeat = interval(HEARTBEAT_INTERVAL);
         loop {
             tokio::select! {
                 () = &mut encoding => return Ok(()),

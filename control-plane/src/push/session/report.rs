@@ -16,7 +16,7 @@ pub fn update_environment(
     withheld: &Withheld<'_>,
 ) {
     let Some(sync) = sync else { return };
-    let rejected = sync.exceptions().filter_map(|(id, entry)| {
+    let rejected = sync.deviations().filter_map(|(id, entry)| {
         let message = withheld.message(id, entry)?;
         Some(Rejection {
             resource_id: id.to_owned(),

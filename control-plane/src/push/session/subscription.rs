@@ -18,19 +18,19 @@ pub struct Subscription {
     pub sync: Option<EnvironmentSync>,
     /// State that the node claimed to hold in its hello, until then.
     claimed_state: Option<EnvironmentState>,
-    reads_at_hello: u64,
+    reads_at_open: u64,
 }
 
 impl Subscription {
     pub fn open(feed: Arc<Feed>, claimed_state: Option<EnvironmentState>) -> Self {
-        let reads_at_hello = feed.state().reads;
+        let reads_at_open = feed.state().reads;
         // A node that was connected to another control plane may hold more than this one has read.
         feed.request(Urgency::Batched);
         Self {
             feed,
             sync: None,
             claimed_state,
-            reads_at_hello,
+            reads_at_open,
         }
     }
 
@@ -58,7 +58,7 @@ impl Subscription {
             .claimed_state
             .as_ref()
             .is_some_and(|state| state.generation > set.generation);
-        if is_ahead && reads <= self.reads_at_hello {
+        if is_ahead && reads <= self.reads_at_open {
             return false;
         }
         self.sync = Some(EnvironmentSync::new(
@@ -74,10 +74,10 @@ impl Subscription {
 /// # Errors
 /// One of them does not exist.
 pub fn check(named: &[String], all: &[Environment]) -> Result<(), Status> {
-    match named
-        .iter()
-        .find(|name| !all.iter().any(|environment| is(environment, name)))
-    {
+    match named.iter().find(|name| {
+        !all.iter()
+            .any(|environment| has_id_or_name(environment, name))
+    }) {
         Some(unknown) => Err(Status::not_found(format!(
             "environment {unknown:?} does not exist"
         ))),
@@ -98,7 +98,7 @@ pub fn check_grant(named: &[String], grant: &Grant, all: &[Environment]) -> Resu
     }
     let mut wanted = all
         .iter()
-        .filter(|environment| named.iter().any(|name| is(environment, name)));
+        .filter(|environment| named.iter().any(|name| has_id_or_name(environment, name)));
     match wanted.find(|environment| !grant.allows(environment.id.as_str(), &environment.name)) {
         Some(Environment { name, .. }) => Err(Status::permission_denied(format!(
             "the node asks for environment {name:?}, which its token or certificate is not bound to"
@@ -110,10 +110,10 @@ pub fn check_grant(named: &[String], grant: &Grant, all: &[Environment]) -> Resu
 /// Returns the environments that a node serves: those that it names by id or name, or all.
 pub fn served(named: &[String], all: Vec<Environment>) -> Vec<Environment> {
     all.into_iter()
-        .filter(|e| named.is_empty() || named.iter().any(|name| is(e, name)))
+        .filter(|e| named.is_empty() || named.iter().any(|name| has_id_or_name(e, name)))
         .collect()
 }
 
-fn is(environment: &Environment, name: &str) -> bool {
+fn has_id_or_name(environment: &Environment, name: &str) -> bool {
     environment.id.as_str() == name || environment.name == name
 }

@@ -22,7 +22,7 @@ use tonic::{Status, Streaming};
 
 use crate::push::set::PlanSet;
 use crate::push::source::{Source, seal_context};
-use crate::push::{Hub, PlanStreams, Rollout, SetVersion};
+use crate::push::{Hub, PlanStreamService, Rollout, SetVersion};
 use crate::tasks::Tasks;
 
 /// A hub on a fresh store.
@@ -118,7 +118,7 @@ impl Control {
             .await
             .unwrap();
         tx.commit().await.unwrap();
-        self.hub.changed(&self.environment);
+        self.hub.notify_changed(&self.environment);
         generation
     }
 
@@ -128,13 +128,13 @@ impl Control {
             .await
             .unwrap();
         tx.commit().await.unwrap();
-        self.hub.changed(&self.environment);
+        self.hub.notify_changed(&self.environment);
         generation
     }
 
     /// Returns when the feed of the environment has read that generation.
     pub async fn read(&self, generation: u64) {
-        let mut sets = self.hub.context.watch_sets();
+        let mut sets = self.hub.context.watch_feed_reads();
         let feed = self.hub.context.feed(&self.environment);
         while feed
             .state()
@@ -149,7 +149,7 @@ impl Control {
         &self,
         messages: mpsc::Receiver<NodeMessage>,
     ) -> Result<Streaming<ControlMessage>, Status> {
-        let mut client = PlanServiceClient::new(PlanStreams::new(&self.hub).into_server());
+        let mut client = PlanServiceClient::new(PlanStreamService::new(&self.hub).into_server());
         Ok(client
             .sync(ReceiverStream::new(messages))
             .await?

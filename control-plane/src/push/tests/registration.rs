@@ -10,9 +10,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Streaming};
 
 use super::node::Control;
-use crate::push::PlanStreams;
+use crate::push::PlanStreamService;
 use crate::push::nodes::Status;
-use crate::push::remote::{Access, BoundNode, Proof, RemotePlans};
+use crate::push::remote::{BoundNode, NodeAuthenticator, Proof, RemotePlanService};
 
 /// The stream of a node of another process.
 struct Stream {
@@ -26,9 +26,10 @@ async fn connect(control: &Control, token: &str, node: &str) -> Result<Stream, t
         proof: Proof::Token(key::sha256("of-staging")),
         environments: vec!["staging".to_owned()],
     };
-    let access = Access::by_token(&Secret::new("join".to_owned())).and_bound(vec![bound]);
-    let plans = PlanStreams::new(&control.hub).into_server();
-    let mut client = PlanServiceClient::new(RemotePlans::new(access, plans));
+    let access =
+        NodeAuthenticator::by_token(&Secret::new("join".to_owned())).and_bound(vec![bound]);
+    let plans = PlanStreamService::new(&control.hub).into_server();
+    let mut client = PlanServiceClient::new(RemotePlanService::new(access, plans));
     let (out, messages) = mpsc::channel(1);
     let hello = Hello {
         environments: vec!["staging".to_owned()],

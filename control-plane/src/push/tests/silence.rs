@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::poll;
-use kanat_plan_stream::{HEARTBEAT, SILENCE};
+use kanat_plan_stream::{HEARTBEAT_INTERVAL, SILENCE_TIMEOUT};
 use kanat_proto::node::v1::node_message::Kind as Out;
 use kanat_proto::node::v1::{EnvironmentState, Heartbeat, Load};
 use tokio::task::yield_now;
@@ -38,7 +38,7 @@ async fn a_node_is_gone_after_three_missed_heartbeats_and_not_before() {
     let stopped = StoppedNode::clock();
     // As long as it beats, it stays. Each is heard before the clock goes on.
     for in_flight in 1..=6 {
-        advance(HEARTBEAT).await;
+        advance(HEARTBEAT_INTERVAL).await;
         node.say(Out::Heartbeat(Heartbeat {
             load: Some(Load {
                 in_flight,
@@ -49,7 +49,7 @@ async fn a_node_is_gone_after_three_missed_heartbeats_and_not_before() {
         .await;
         control.known(|nodes| nodes[0].in_flight == in_flight).await;
     }
-    advance(SILENCE - SECOND).await;
+    advance(SILENCE_TIMEOUT - SECOND).await;
     let mut ended = pin!(node.pushed());
     for _ in 0..1_000 {
         assert!(poll!(ended.as_mut()).is_pending(), "it is left too early");

@@ -194,7 +194,7 @@ impl Node {
         let policy = Arc::new(Policy::new(Vec::new(), LocalTargets::Allowed));
         let outbound = outbound::Client::new(policy, &outbound::Options::default())?;
         let sealer = Arc::new(Sealer::from_env_or_file(None, &task.data)?);
-        let control = kanat_data_plane::plans::PlanClient::new(PlanServiceServer::new(Silent));
+        let control = kanat_data_plane::plans::ControlPlanes::new(PlanServiceServer::new(Silent));
         let options = Options::new(NodeId::new(id.trim()), task.data.clone());
         let plane = DataPlane::start(
             options,

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kanat_control_plane::{Access, PublicUrl};
+use kanat_control_plane::{NodeAuthenticator, PublicUrl};
 use kanat_mail::{Mailer, SmtpServer};
 use kanat_model::Secret;
 
@@ -165,13 +165,13 @@ fn access(
     join_token: Option<&Secret<String>>,
     authority: Option<&Path>,
     nodes: &[nodes::Entry],
-) -> Option<Access> {
+) -> Option<NodeAuthenticator> {
     let access = match (join_token, authority) {
         (None, None) if nodes.is_empty() => return None,
-        (None, None) => Access::by_binding(),
-        (Some(token), None) => Access::by_token(token),
-        (None, Some(_)) => Access::by_certificate(),
-        (Some(token), Some(_)) => Access::by_token(token).and_certificate(),
+        (None, None) => NodeAuthenticator::by_binding(),
+        (Some(token), None) => NodeAuthenticator::by_token(token),
+        (None, Some(_)) => NodeAuthenticator::by_certificate(),
+        (Some(token), Some(_)) => NodeAuthenticator::by_token(token).and_certificate(),
     };
     Some(access.and_bound(nodes.iter().filter_map(nodes::Entry::bound).collect()))
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use futures::FutureExt;
 use kanat_control_plane::ControlPlane;
 use kanat_data_plane::DataPlane;
-use kanat_data_plane::plans::PlanClient;
+use kanat_data_plane::plans::ControlPlanes;
 use tokio_util::sync::CancellationToken;
 
 use crate::monitoring;
@@ -84,14 +84,14 @@ pub async fn start(settings: Settings) -> Result<Service> {
         outbound.clone(),
     );
     let control = control.await.context("cannot start the control plane")?;
-    let plans = PlanClient::new(control.plan_service());
+    let plans = ControlPlanes::new(control.plan_service());
     let options = planes::node_options(process, &settings.node, &folder, data_address)?;
     let data = DataPlane::start(options, Arc::clone(&log), plans, outbound, sealer).await;
 
-    let saved_plans = data.saved_plans();
+    let last_good_plans = data.last_good_plans();
     control.seal_elsewhere(Arc::new(move || {
-        let saved_plans = saved_plans.clone();
-        async move { saved_plans.seal_anew().await }.boxed()
+        let last_good_plans = last_good_plans.clone();
+        async move { last_good_plans.reseal().await }.boxed()
     }));
 
     let control_monitor = Some(control.monitor());

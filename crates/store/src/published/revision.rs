@@ -24,7 +24,7 @@ pub struct Revision {
 impl Revision {
     /// Returns whether a set of that generation and hash is the present one, as far as can be
     /// known.
-    pub fn is_set(self, generation: u64, set_hash: SetHash) -> bool {
+    pub fn matches(self, generation: u64, set_hash: SetHash) -> bool {
         self.generation == generation && self.may_have_hash(set_hash)
     }
 

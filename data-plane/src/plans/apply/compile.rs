@@ -25,7 +25,7 @@ impl AppliedChange {
     /// The resource cannot run; the text is for an operator.
     pub(super) fn compile(&self, resource: &Resource) -> Result<CompiledResource, String> {
         let body = resource.body.as_ref();
-        schema::OWN.check(schema::of(body))?;
+        schema::SUPPORTED.check(schema::required_by(body))?;
         match Kind::parse(&resource.id) {
             Some((Kind::Flow, id)) => self.flow(resource, id),
             Some((Kind::LookupTable, id)) => self.table(decode(body)?, id),
@@ -34,16 +34,16 @@ impl AppliedChange {
             Some((Kind::Adapter, id)) => adapter(decode(body)?, id),
             Some((Kind::PublishedApi, id)) => self.api(decode(body)?, id),
             Some((Kind::ConsumerKey, id)) => self.key(decode(body)?, id),
-            Some((Kind::Environment, id)) => self.host(decode(body)?, id),
+            Some((Kind::Environment, id)) => self.settings(decode(body)?, id),
             None => Err("this build knows no resource of that kind".to_owned()),
         }
     }
 
     fn flow(&self, resource: &Resource, id: &str) -> Result<CompiledResource, String> {
-        check_supported_features(&resource.body)?;
+        refuse_test_word(&resource.body)?;
         let plan: FlowPlan = decode(&resource.body)?;
-        belongs(&plan.flow_id, id)?;
-        belongs(&plan.environment_id, self.environment.id.as_str())?;
+        check_id(&plan.flow_id, id)?;
+        check_id(&plan.environment_id, self.environment.id.as_str())?;
         self.check_references(&plan)?;
         let flow = DeployedFlow::new(plan, resource.body.clone());
         let flow = flow.map_err(|error| error.to_string())?;
@@ -51,14 +51,14 @@ impl AppliedChange {
     }
 
     fn table(&self, table: LookupTable, id: &str) -> Result<CompiledResource, String> {
-        belongs(&table.id, id)?;
+        check_id(&table.id, id)?;
         let table = Table::new(table, |part| self.environment.part(part))?;
         Ok(CompiledResource::Table(Arc::new(table)))
     }
 
     fn api(&self, plan: PublishedApi, id: &str) -> Result<CompiledResource, String> {
-        belongs(&plan.id, id)?;
-        belongs(&plan.environment_id, self.environment.id.as_str())?;
+        check_id(&plan.id, id)?;
+        check_id(&plan.environment_id, self.environment.id.as_str())?;
         let api = Api::compile(plan)?;
         match self.environment.routes.conflict(&api) {
             Some(other) => Err(format!(
@@ -70,14 +70,14 @@ impl AppliedChange {
     }
 
     fn key(&self, plan: ConsumerKey, id: &str) -> Result<CompiledResource, String> {
-        belongs(&plan.id, id)?;
-        belongs(&plan.environment_id, self.environment.id.as_str())?;
+        check_id(&plan.id, id)?;
+        check_id(&plan.environment_id, self.environment.id.as_str())?;
         Key::compile(plan).map(|key| CompiledResource::Key(Arc::new(key)))
     }
 
-    fn host(&self, plan: EnvironmentSettings, id: &str) -> Result<CompiledResource, String> {
-        belongs(&plan.id, id)?;
-        belongs(&plan.id, self.environment.id.as_str())?;
+    fn settings(&self, plan: EnvironmentSettings, id: &str) -> Result<CompiledResource, String> {
+        check_id(&plan.id, id)?;
+        check_id(&plan.id, self.environment.id.as_str())?;
         Settings::compile(plan).map(|settings| CompiledResource::Settings(Arc::new(settings)))
     }
 
@@ -112,17 +112,17 @@ impl AppliedChange {
 }
 
 fn part(part: LookupTable, id: &str) -> Result<CompiledResource, String> {
-    belongs(&part.id, id)?;
+    check_id(&part.id, id)?;
     Ok(CompiledResource::Part(Arc::new(Part::new(part.entries))))
 }
 
 fn instance(plan: ConnectorInstance, id: &str) -> Result<CompiledResource, String> {
-    belongs(&plan.id, id)?;
+    check_id(&plan.id, id)?;
     kanat_engine::instance(plan).map(|instance| CompiledResource::Instance(Arc::new(instance)))
 }
 
 fn adapter(plan: v1::Adapter, id: &str) -> Result<CompiledResource, String> {
-    belongs(&plan.id, id)?;
+    check_id(&plan.id, id)?;
     let kind = adapter::Kind::parse(&plan.kind)
         .ok_or_else(|| format!("{:?} is no type of an adapter", plan.kind))?;
     Ok(CompiledResource::Adapter(Arc::new(Adapter {
@@ -139,7 +139,7 @@ fn decode<M: Message + Default>(body: &[u8]) -> Result<M, String> {
 }
 
 /// Refuses a plan with a word of the language that the build lacks, as a test may have it.
-fn check_supported_features(body: &[u8]) -> Result<(), String> {
+fn refuse_test_word(body: &[u8]) -> Result<(), String> {
     match kanat_failpoint::text("plans.lacks") {
         Some(word) if body.windows(word.len()).any(|part| part == word.as_bytes()) => {
             Err(format!("this build has no {word}"))
@@ -148,7 +148,7 @@ fn check_supported_features(body: &[u8]) -> Result<(), String> {
     }
 }
 
-fn belongs(own: &str, expected: &str) -> Result<(), String> {
+fn check_id(own: &str, expected: &str) -> Result<(), String> {
     if own == expected {
         Ok(())
     } else {

@@ -47,7 +47,7 @@ fn applied(current: &Environment, upserts: Vec<Resource>, removals: &[&str]) -> 
     let removals = removals.iter().map(|id| (*id).to_owned()).collect();
     apply(
         current,
-        Change {
+        EnvironmentChange {
             epoch: EpochId::new("e"),
             generation: current.generation + 1,
             upserts,

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use kanat_model::id::{EnvironmentId, EpochId};
 use kanat_plan_stream::SetHash;
-use kanat_plan_stream::snapshot::proven_hash;
+use kanat_plan_stream::snapshot::verify_hash;
 use kanat_proto::node::v1::{PublishedSet, PublishedSets, SnapshotBegin};
 
-use super::Client;
+use super::PlanSync;
 use crate::plans::apply::{self, AppliedChange};
 use crate::plans::environment::Environment;
-use crate::plans::last_good::SavedSet;
+use crate::plans::last_good::EnvironmentSet;
 use crate::plans::snapshot::Snapshot;
 use crate::plans::versions;
 
@@ -52,11 +52,15 @@ impl std::fmt::Debug for Fallback {
     }
 }
 
-impl Client {
+impl PlanSync {
     /// Runs plans from elsewhere if the node has none. It is called whenever no plan stream could
     /// be opened, and when one ended.
     pub(super) async fn fall_back(&self) {
-        let Some(fallback) = self.control.fallback().filter(|_| !self.plans.loaded()) else {
+        let Some(fallback) = self
+            .control
+            .fallback()
+            .filter(|_| !self.plans.is_complete())
+        else {
             return;
         };
         if let Err(error) = self.adopt(fallback).await {
@@ -68,7 +72,7 @@ impl Client {
         let sets = (fallback.0)().await.map_err(Error::Read)?.sets;
         let sets = sets
             .into_iter()
-            .map(proven)
+            .map(verify)
             .collect::<Result<Vec<_>, _>>()?;
         let served: Vec<_> = sets.iter().map(|set| set.environment_id.clone()).collect();
         let held = self.plans.load();
@@ -77,7 +81,7 @@ impl Client {
             let held = Arc::clone(&held);
             let id = set.environment_id.clone();
             let generation = set.generation;
-            let applied = tokio::task::spawn_blocking(move || adopted(&held, set));
+            let applied = tokio::task::spawn_blocking(move || compile_fallback(&held, set));
             let AppliedChange {
                 environment,
                 flows,
@@ -86,7 +90,7 @@ impl Client {
             } = applied.await.map_err(|_| Error::ShuttingDown)?;
             versions::save(&*self.log, &environment, &flows).await?;
             saved = saved.and(
-                self.put_in_place(environment, &flows, accepted)
+                self.activate_and_save(environment, &flows, accepted)
                     .await
                     .ok_or(Error::ShuttingDown)?,
             );
@@ -105,13 +109,13 @@ impl Client {
 /// Returns whether `set` is a later generation of what the node holds, or the node holds none. A
 /// set of another epoch is not adopted, also when that epoch is greater: only a control plane makes
 /// a node change its epoch.
-fn is_newer(held: &Snapshot, set: &SavedSet) -> bool {
+fn is_newer(held: &Snapshot, set: &EnvironmentSet) -> bool {
     let held = held.environment(&set.environment_id);
     held.is_none_or(|held| held.epoch == set.epoch && held.generation < set.generation)
 }
 
 /// Compiles the set in the place of what the node holds of its environment.
-fn adopted(held: &Snapshot, set: SavedSet) -> AppliedChange {
+fn compile_fallback(held: &Snapshot, set: EnvironmentSet) -> AppliedChange {
     let begin = SnapshotBegin {
         epoch: set.epoch.to_string(),
         generation: set.generation,
@@ -127,7 +131,7 @@ fn adopted(held: &Snapshot, set: SavedSet) -> AppliedChange {
 }
 
 /// Checks that the resources of a set are those that it was published with.
-fn proven(set: PublishedSet) -> Result<SavedSet, Error> {
+fn verify(set: PublishedSet) -> Result<EnvironmentSet, Error> {
     let id = set
         .environment
         .map(|environment| environment.id)
@@ -136,10 +140,10 @@ fn proven(set: PublishedSet) -> Result<SavedSet, Error> {
         .resources
         .iter()
         .try_fold(SetHash::default(), |hash, resource| {
-            Some(hash.toggled(&resource.id, proven_hash(resource).ok()?))
+            Some(hash.toggled(&resource.id, verify_hash(resource).ok()?))
         });
     let set_hash = hash.filter(|hash| !id.is_empty() && hash.to_vec() == set.set_hash);
-    Ok(SavedSet {
+    Ok(EnvironmentSet {
         set_hash: set_hash.ok_or_else(|| Error::Damaged(id.clone()))?,
         environment_id: EnvironmentId::new(id),
         epoch: EpochId::new(set.epoch),

@@ -5,19 +5,19 @@ use std::time::Duration;
 use http::{HeaderValue, Request, header};
 use kanat_model::Secret;
 use kanat_model::backoff::jitter;
-use kanat_plan_stream::SILENCE;
+use kanat_plan_stream::SILENCE_TIMEOUT;
 use tonic::body::Body;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 use tower::ServiceExt;
 
-use super::PlanClient;
+use super::ControlPlanes;
 
 /// Time limit of a connection; then the next control plane is tried.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Addresses of control planes, and the credentials of this node.
 #[derive(Default)]
-pub struct Remote {
+pub struct RemoteSettings {
     /// Addresses, such as `https://control.example.com:8443`.
     pub urls: Vec<String>,
     pub join_token: Option<Secret<String>>,
@@ -41,13 +41,13 @@ pub enum Error {
     JoinToken,
 }
 
-impl Remote {
+impl RemoteSettings {
     /// Creates a client that connects when it is used. Nodes begin at different control planes, so
     /// that these share the load.
     ///
     /// # Errors
     /// An address, a certificate or the token cannot be used.
-    pub fn client(&self) -> Result<PlanClient, Error> {
+    pub fn client(&self) -> Result<ControlPlanes, Error> {
         let token = self.authorization()?;
         let endpoints = self.urls.iter().map(|url| {
             self.endpoint(url).map_err(|source| Error::Url {
@@ -71,8 +71,8 @@ impl Remote {
                     request
                 })
         });
-        let first = PlanClient::new(services.next().ok_or(Error::NoUrl)?);
-        Ok(services.fold(first, PlanClient::or))
+        let first = ControlPlanes::new(services.next().ok_or(Error::NoUrl)?);
+        Ok(services.fold(first, ControlPlanes::or))
     }
 
     fn authorization(&self) -> Result<Option<HeaderValue>, Error> {
@@ -89,8 +89,8 @@ impl Remote {
         let endpoint = Endpoint::from_shared(url.to_owned())?
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_nodelay(true)
-            .http2_keep_alive_interval(SILENCE / 3)
-            .keep_alive_timeout(SILENCE / 3);
+            .http2_keep_alive_interval(SILENCE_TIMEOUT / 3)
+            .keep_alive_timeout(SILENCE_TIMEOUT / 3);
         if !url.starts_with("https://") {
             return Ok(endpoint);
         }
@@ -107,9 +107,9 @@ impl Remote {
 }
 
 /// Token and key stay out of logs.
-impl std::fmt::Debug for Remote {
+impl std::fmt::Debug for RemoteSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Remote")
+        f.debug_struct("RemoteSettings")
             .field("urls", &self.urls)
             .finish_non_exhaustive()
     }
@@ -123,10 +123,10 @@ mod tests {
     async fn what_cannot_be_used_is_said_before_anything_connects() {
         let at = |urls: &[&str], token: &str| {
             let urls = urls.iter().map(|url| (*url).to_owned()).collect();
-            Remote {
+            RemoteSettings {
                 urls,
                 join_token: Some(Secret::new(token.to_owned())),
-                ..Remote::default()
+                ..RemoteSettings::default()
             }
             .client()
             .map(|_| ())

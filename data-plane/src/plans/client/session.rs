@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use kanat_model::id::{EnvironmentId, EpochId};
 use kanat_plan_stream::snapshot::Assembly;
-use kanat_plan_stream::{HEARTBEAT, MAX_MESSAGE_BYTES, MIN_PLAN_SCHEMA, PLAN_SCHEMA, SILENCE};
+use kanat_plan_stream::{
+    HEARTBEAT_INTERVAL, MAX_MESSAGE_BYTES, MIN_PLAN_SCHEMA, PLAN_SCHEMA, SILENCE_TIMEOUT,
+};
 use kanat_proto::node::v1::control_message::Kind as In;
 use kanat_proto::node::v1::node_message::Kind as Out;
 use kanat_proto::node::v1::plan_service_client::PlanServiceClient;
@@ -20,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
 use super::transport::Transport;
-use super::{Client, no_longer_served};
-use crate::plans::apply::{self, AppliedChange, Change};
+use super::{PlanSync, no_longer_served};
+use crate::plans::apply::{self, AppliedChange, EnvironmentChange};
 use crate::plans::environment::Environment;
 use crate::plans::versions;
 
@@ -52,7 +54,7 @@ pub enum Error {
     Status(Box<Status>),
     #[error("the control plane closed the stream")]
     Closed,
-    #[error("the control plane was silent for {} s", SILENCE.as_secs())]
+    #[error("the control plane was silent for {} s", SILENCE_TIMEOUT.as_secs())]
     Silent,
     #[error(transparent)]
     Snapshot(#[from] kanat_plan_stream::snapshot::Error),
@@ -75,7 +77,7 @@ impl From<Status> for Error {
 /// Serves one stream. Returns `Ok` when it ended because of `stop`, and sets `welcomed_at` to the
 /// time at which the control plane accepted the node.
 pub(super) async fn run(
-    client: &Client,
+    client: &PlanSync,
     mut control: PlanServiceClient<Transport>,
     stop: &CancellationToken,
     welcomed_at: &mut Option<Instant>,
@@ -92,7 +94,7 @@ pub(super) async fn run(
     // Without a stream the lag is unknown: 0.
     kanat_telemetry::metrics().plans_lag.set(0);
     let serve = async {
-        let stream = timeout(SILENCE, control.sync(ReceiverStream::new(messages)));
+        let stream = timeout(SILENCE_TIMEOUT, control.sync(ReceiverStream::new(messages)));
         let mut inbound = stream.await.map_err(|_| Error::Silent)??.into_inner();
         let beats = heartbeats(client, session.outbound.clone());
         let seen = observations(client, session.outbound.clone());
@@ -125,7 +127,7 @@ async fn stopped_while_connecting(stop: &CancellationToken) {
 }
 
 struct Session<'c> {
-    client: &'c Client,
+    client: &'c PlanSync,
     outbound: mpsc::Sender<NodeMessage>,
     welcomed_at: &'c mut Option<Instant>,
     /// The snapshot that is being received.
@@ -160,7 +162,7 @@ impl Session<'_> {
 
     async fn receive(&mut self, inbound: &mut Streaming<ControlMessage>) -> Result<(), Error> {
         loop {
-            let message = timeout(SILENCE, inbound.message())
+            let message = timeout(SILENCE_TIMEOUT, inbound.message())
                 .await
                 .map_err(|_| Error::Silent)??;
             let Some(kind) = message.ok_or(Error::Closed)?.kind else {
@@ -169,14 +171,14 @@ impl Session<'_> {
             };
             match kind {
                 In::Welcome(welcome) => self.handle_welcome(welcome).await?,
-                In::Delta(delta) => self.delta(delta).await?,
+                In::Delta(delta) => self.handle_delta(delta).await?,
                 In::SnapshotBegin(begin) => self.assembly = Some(Assembly::begin(begin)),
                 In::SnapshotChunk(chunk) => self.assembling(chunk.nonce)?.push(&chunk.data)?,
                 In::SnapshotEnd(end) => {
                     self.assembling(end.nonce)?;
                     let (begin, resources) =
                         self.assembly.take().ok_or(Error::Protocol)?.finish()?;
-                    self.snapshot(begin, resources).await?;
+                    self.handle_snapshot(begin, resources).await?;
                 }
                 In::Heartbeat(heartbeat) => self.handle_heartbeat(heartbeat).await?,
                 In::ObservedRequest(request) => {
@@ -289,7 +291,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    async fn delta(&mut self, delta: Delta) -> Result<(), Error> {
+    async fn handle_delta(&mut self, delta: Delta) -> Result<(), Error> {
         let nonce = delta.nonce;
         let environment_id = delta.environment_id.clone();
         let current = self.current(&environment_id, &delta.epoch);
@@ -312,7 +314,7 @@ impl Session<'_> {
         }
     }
 
-    async fn snapshot(
+    async fn handle_snapshot(
         &mut self,
         begin: SnapshotBegin,
         resources: Vec<kanat_proto::node::v1::Resource>,
@@ -345,7 +347,7 @@ impl Session<'_> {
         &mut self,
         nonce: u64,
         current: Environment,
-        change: Change,
+        change: EnvironmentChange,
         origin: ChangeOrigin,
     ) -> Result<(), Error> {
         let compiled = tokio::task::spawn_blocking(move || apply::apply(&current, change)).await;
@@ -362,7 +364,7 @@ impl Session<'_> {
         // Built before the save, which takes the environment. It is sent only if the save succeeds.
         let answer = self.answer(nonce, &environment, rejections);
         self.client
-            .put_in_place(environment, &flows, accepted)
+            .activate_and_save(environment, &flows, accepted)
             .await
             .ok_or(Error::ShuttingDown)??;
         self.send(answer).await
@@ -429,8 +431,8 @@ impl Session<'_> {
 }
 
 /// Sends heartbeats, with the sets that the node holds and its load, until the stream ends.
-async fn heartbeats(client: &Client, outbound: mpsc::Sender<NodeMessage>) -> Result<(), Error> {
-    let mut beat = interval(HEARTBEAT);
+async fn heartbeats(client: &PlanSync, outbound: mpsc::Sender<NodeMessage>) -> Result<(), Error> {
+    let mut beat = interval(HEARTBEAT_INTERVAL);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         beat.tick().await;
@@ -452,7 +454,7 @@ async fn heartbeats(client: &Client, outbound: mpsc::Sender<NodeMessage>) -> Res
 }
 
 /// Reports what connectors were observed to do, until the stream ends.
-async fn observations(client: &Client, outbound: mpsc::Sender<NodeMessage>) -> Result<(), Error> {
+async fn observations(client: &PlanSync, outbound: mpsc::Sender<NodeMessage>) -> Result<(), Error> {
     let mut due = interval(REPORT_INTERVAL);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -468,6 +470,10 @@ async fn observations(client: &Client, outbound: mpsc::Sender<NodeMessage>) -> R
 
 /// Sends a message. A control plane that reads nothing for three heartbeats is gone.
 async fn send(outbound: &mpsc::Sender<NodeMessage>, kind: Out) -> Result<(), Error> {
-    let sent = timeout(SILENCE, outbound.send(NodeMessage { kind: Some(kind) })).await;
+    let sent = timeout(
+        SILENCE_TIMEOUT,
+        outbound.send(NodeMessage { kind: Some(kind) }),
+    )
+    .await;
     sent.map_err(|_| Error::Silent)?.map_err(|_| Error::Closed)
 }

@@ -17,13 +17,13 @@ pub(super) struct CallError(BoxError);
 
 /// One control plane or several, tried in turn.
 #[derive(Debug, Clone)]
-pub struct PlanClient {
+pub struct ControlPlanes {
     first: Transport,
     others: Vec<Transport>,
     fallback: Option<Fallback>,
 }
 
-impl PlanClient {
+impl ControlPlanes {
     /// Creates a client of one control plane: a tonic `Channel`, or the `PlanServiceServer` of the
     /// same process.
     pub fn new<S>(service: S) -> Self
@@ -66,7 +66,7 @@ impl PlanClient {
 
     /// Returns the control plane of this attempt. They take turns, so that one that is gone is left
     /// at once.
-    pub(super) fn attempt(&self, turn: usize) -> PlanServiceClient<Transport> {
+    pub(super) fn client_for(&self, turn: usize) -> PlanServiceClient<Transport> {
         let turn = turn % (1 + self.others.len());
         let transport = turn
             .checked_sub(1)

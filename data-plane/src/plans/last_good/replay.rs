@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use kanat_model::id::{EnvironmentId, EpochId};
 use kanat_plan_stream::parts::{self, Edit};
-use kanat_plan_stream::snapshot::proven_hash;
+use kanat_plan_stream::snapshot::verify_hash;
 use kanat_plan_stream::{Hash, SetHash};
 use kanat_proto::node::v1::{Delta, Resource, TableChange};
 use kanat_proto::plan::v1::LookupTable;
@@ -12,7 +12,7 @@ use prost::Message;
 
 /// The resources of an environment as they were last saved.
 #[derive(Debug, Clone)]
-pub struct SavedSet {
+pub struct EnvironmentSet {
     pub environment_id: EnvironmentId,
     pub epoch: EpochId,
     pub generation: u64,
@@ -22,7 +22,7 @@ pub struct SavedSet {
 
 /// Replays records in their order. Returns the set after the last record whose set hash matches;
 /// `None` when there is no such record, or a lookup table does not have the hash that was saved.
-pub fn of(records: impl Iterator<Item = Vec<u8>>) -> Option<SavedSet> {
+pub fn of(records: impl Iterator<Item = Vec<u8>>) -> Option<EnvironmentSet> {
     let mut replay = Replay::default();
     let mut set = None;
     let mut pending = Vec::new();
@@ -50,7 +50,7 @@ pub fn of(records: impl Iterator<Item = Vec<u8>>) -> Option<SavedSet> {
         .into_values()
         .map(SavedResource::into_resource)
         .collect::<Option<_>>()?;
-    Some(SavedSet {
+    Some(EnvironmentSet {
         environment_id,
         epoch,
         generation,
@@ -136,7 +136,7 @@ impl Replay {
 impl SavedResource {
     fn new(resource: Resource) -> Option<Self> {
         Some(Self {
-            hash: proven_hash(&resource).ok()?,
+            hash: verify_hash(&resource).ok()?,
             resource,
             changes: Vec::new(),
         })
@@ -158,7 +158,7 @@ impl SavedResource {
             hash: self.hash.to_vec(),
             body: table.encode_to_vec().into(),
         };
-        proven_hash(&resource).is_ok().then_some(resource)
+        verify_hash(&resource).is_ok().then_some(resource)
     }
 }
 

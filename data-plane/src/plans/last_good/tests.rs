@@ -10,7 +10,7 @@ use kanat_proto::plan::v1::lookup_table::Entry;
 use tempfile::TempDir;
 
 use super::*;
-use crate::plans::apply::{AppliedChange, Change, apply};
+use crate::plans::apply::{AppliedChange, EnvironmentChange, apply};
 
 struct Fixture {
     folder: TempDir,
@@ -51,7 +51,7 @@ impl Fixture {
     fn applied(&self, upserts: Vec<Resource>) -> AppliedChange {
         apply(
             &self.environment,
-            Change {
+            EnvironmentChange {
                 epoch: self.environment.epoch.clone(),
                 generation: self.environment.generation + 1,
                 upserts,
@@ -120,7 +120,7 @@ impl Fixture {
         self.last_good = open(self.folder.path());
     }
 
-    fn found(&self) -> Option<SavedSet> {
+    fn found(&self) -> Option<EnvironmentSet> {
         open(self.folder.path()).load().sets.pop()
     }
 }
@@ -265,8 +265,8 @@ fn what_a_former_key_sealed_is_sealed_anew_and_goes_on_from_there() {
     let both = ring(&[[8; 32], [7; 32]]);
     saved.last_good.sealer.replace(&both);
     saved.put(&table("lt_4"));
-    assert_eq!(saved.last_good.seal_anew().unwrap(), 2);
-    assert_eq!(saved.last_good.seal_anew().unwrap(), 0);
+    assert_eq!(saved.last_good.reseal().unwrap(), 2);
+    assert_eq!(saved.last_good.reseal().unwrap(), 0);
     saved.last_good.sealer.replace(&ring(&[[8; 32]]));
     saved.put(&table("lt_5"));
     let found = LastGood::new(saved.folder.path().to_owned(), ring(&[[8; 32]])).load();

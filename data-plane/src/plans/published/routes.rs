@@ -222,7 +222,7 @@ mod tests {
         }
         let before = routes.clone();
         routes.insert(api("new", "GET", "shops/7/{id}/new"));
-        let copied = routes.prefixes.unshared(&before.prefixes).count();
+        let copied = routes.prefixes.unshared_entries(&before.prefixes).count();
         assert!(
             copied * 50 < routes.prefixes.len(),
             "{copied} of {} were copied",

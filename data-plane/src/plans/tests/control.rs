@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::plans::PlanClient;
+use crate::plans::ControlPlanes;
 
 pub const EPOCH: &str = "epoch_1";
 
@@ -60,8 +60,8 @@ impl Control {
         }
     }
 
-    pub fn client(&self) -> PlanClient {
-        PlanClient::new(PlanServiceServer::new(self.service.clone()))
+    pub fn client(&self) -> ControlPlanes {
+        ControlPlanes::new(PlanServiceServer::new(self.service.clone()))
     }
 
     /// The next welcomes name these.

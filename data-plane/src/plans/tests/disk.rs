@@ -24,7 +24,7 @@ async fn plans_that_could_not_be_saved_count_as_not_applied_until_they_are() {
     assert_eq!(state.generation, 0);
     assert_eq!(&state.set_hash, &super::control::set_hash(&set));
     assert_eq!(node.version("flw_1"), Some(1), "it runs them");
-    assert!(node.plans.loaded(), "it runs them");
+    assert!(node.plans.is_complete(), "it runs them");
 
     std::fs::remove_file(&in_the_way).unwrap();
     stream.delta(0, &[], &[], &set).await;
@@ -38,7 +38,7 @@ async fn plans_that_could_not_be_saved_count_as_not_applied_until_they_are() {
 
     let node = Node::start(&Control::new(&[]), folder.path()).await;
     assert_eq!(node.version("flw_1"), Some(1), "with no control plane");
-    assert!(node.plans.loaded(), "with no control plane");
+    assert!(node.plans.is_complete(), "with no control plane");
     assert_eq!(
         node.plans
             .load()

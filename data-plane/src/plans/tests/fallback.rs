@@ -11,7 +11,7 @@ use kanat_proto::node::v1::{Environment, PublishedSet, PublishedSets, Resource};
 use tonic::body::Body;
 
 use super::control::{Control, EPOCH, environment, flow, instance, plan, set_hash};
-use super::{Node, PlanClient};
+use super::{ControlPlanes, Node};
 use crate::plans::Fallback;
 
 /// A node that reaches nobody, and runs these sets where it may.
@@ -23,9 +23,9 @@ async fn alone(folder: &Path, sets: &[PublishedSet]) -> Node {
         sets: sets.to_vec(),
     };
     let fallback = Fallback::new(move || std::future::ready(Ok(sets.clone())).boxed());
-    let node = Node::start_with(PlanClient::new(nobody).falling_back(fallback), folder).await;
+    let node = Node::start_with(ControlPlanes::new(nobody).falling_back(fallback), folder).await;
     let loaded = async {
-        while !node.plans.loaded() {
+        while !node.plans.is_complete() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use kanat_plan_stream::{HEARTBEAT, SILENCE};
+use kanat_plan_stream::{HEARTBEAT_INTERVAL, SILENCE_TIMEOUT};
 use kanat_proto::node::v1::Heartbeat;
 use kanat_proto::node::v1::control_message::Kind as Out;
 
@@ -11,7 +11,7 @@ use super::running;
 
 const SECOND: Duration = Duration::from_secs(1);
 /// When the node has left at the latest, with the wait before it connects again.
-const LATEST: Duration = SILENCE.saturating_add(Duration::from_secs(2));
+const LATEST: Duration = SILENCE_TIMEOUT.saturating_add(Duration::from_secs(2));
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Lets that time go by, and everybody do what it brings. The clock does not move by itself,
@@ -38,7 +38,7 @@ async fn a_control_plane_is_left_after_three_missed_heartbeats_and_not_before() 
     tokio::time::pause();
     // As long as it beats, the node stays.
     for _ in 0..6 {
-        pass(HEARTBEAT).await;
+        pass(HEARTBEAT_INTERVAL).await;
         silent.say(Out::Heartbeat(Heartbeat::default())).await;
     }
     // It has heard all of that at this instant, or it would be silent for it from a later one on.
@@ -60,7 +60,7 @@ async fn a_control_plane_is_left_after_three_missed_heartbeats_and_not_before() 
             }
         }
     };
-    assert!(waited >= SILENCE, "{waited:?}");
+    assert!(waited >= SILENCE_TIMEOUT, "{waited:?}");
     assert_eq!(
         next.hello.states[0].generation, 1,
         "it goes on with what it has"

@@ -9,14 +9,14 @@ use crate::{MIN_PLAN_SCHEMA, schema};
 
 /// The plan schema of flows that judge answers by `success_when`, which a build before it would all
 /// take for successes, of mappings that leave items of a list out, and of polls that count pages.
-const SCHEMA: u32 = 3;
+const SUCCESS_WHEN_SCHEMA: u32 = 3;
 
 /// The plan schema of flows and of published APIs that read variables of the environment, which a
 /// build before it takes for undefined.
 const VARIABLES_SCHEMA: u32 = 4;
 
 /// Returns the body of a flow's plan, which says what it takes to run it.
-pub fn encode(plan: &FlowPlan) -> Vec<u8> {
+pub fn encode_flow(plan: &FlowPlan) -> Vec<u8> {
     let is_newer =
         judges_answers(plan) || filters_items(plan.mapping.as_ref()) || counts_pages(plan);
     schema::encode(plan, schema_of(&plan.variables, is_newer))
@@ -36,11 +36,11 @@ pub fn encode_api(api: &PublishedApi) -> Vec<u8> {
 }
 
 /// Returns the plan schema of what reads these variables, and has or has not what a build before
-/// [`SCHEMA`] passes over.
+/// [`SUCCESS_WHEN_SCHEMA`] passes over.
 fn schema_of(variables: &[String], is_newer: bool) -> u32 {
     match (variables, is_newer) {
         ([_, ..], _) => VARIABLES_SCHEMA,
-        ([], true) => SCHEMA,
+        ([], true) => SUCCESS_WHEN_SCHEMA,
         ([], false) => MIN_PLAN_SCHEMA,
     }
 }
@@ -111,16 +111,16 @@ mod tests {
                 ..PublishedApi::default()
             }
         };
-        assert_eq!(schema::of(&encode_api(&answering(""))), 1);
+        assert_eq!(schema::required_by(&encode_api(&answering(""))), 1);
         let filtering = answering("item.qty > 0");
         let body = encode_api(&filtering);
-        assert_eq!(schema::of(&body), SCHEMA);
+        assert_eq!(schema::required_by(&body), SUCCESS_WHEN_SCHEMA);
         assert_eq!(PublishedApi::decode(body.as_slice()), Ok(filtering.clone()));
 
         let mut reading = filtering;
         let response = reading.versions[1].response_mapping.as_mut().unwrap();
         response.variables = vec!["REGION".to_owned()];
-        assert_eq!(schema::of(&encode_api(&reading)), VARIABLES_SCHEMA);
+        assert_eq!(schema::required_by(&encode_api(&reading)), VARIABLES_SCHEMA);
     }
 
     #[test]
@@ -131,16 +131,25 @@ mod tests {
             steps: vec![Step::default()],
             ..FlowPlan::default()
         };
-        assert_eq!(schema::of(&encode(&plan)), 1);
+        assert_eq!(schema::required_by(&encode_flow(&plan)), 1);
         plan.steps[0].success_when = "response.body.ok".to_owned();
-        assert_eq!(schema::of(&encode(&plan)), SCHEMA);
-        assert_eq!(FlowPlan::decode(encode(&plan).as_slice()), Ok(plan.clone()));
+        assert_eq!(
+            schema::required_by(&encode_flow(&plan)),
+            SUCCESS_WHEN_SCHEMA
+        );
+        assert_eq!(
+            FlowPlan::decode(encode_flow(&plan).as_slice()),
+            Ok(plan.clone())
+        );
 
         let reading = FlowPlan {
             variables: vec!["REGION".to_owned()],
             ..plan.clone()
         };
-        assert_eq!(schema::of(&encode(&reading)), VARIABLES_SCHEMA);
+        assert_eq!(
+            schema::required_by(&encode_flow(&reading)),
+            VARIABLES_SCHEMA
+        );
 
         let polling = |strategy: &str| {
             let poll = Poll {
@@ -156,18 +165,18 @@ mod tests {
                 }),
                 ..FlowPlan::default()
             };
-            schema::of(&encode(&plan))
+            schema::required_by(&encode_flow(&plan))
         };
         let mapped = |condition: &str| {
             let plan = FlowPlan {
                 mapping: Some(mapping_with(condition)),
                 ..FlowPlan::default()
             };
-            schema::of(&encode(&plan))
+            schema::required_by(&encode_flow(&plan))
         };
         assert_eq!(mapped(""), 1);
-        assert_eq!(mapped("item.qty > 0"), SCHEMA);
+        assert_eq!(mapped("item.qty > 0"), SUCCESS_WHEN_SCHEMA);
         assert_eq!(polling("offset"), 1);
-        assert_eq!(polling("page"), SCHEMA);
+        assert_eq!(polling("page"), SUCCESS_WHEN_SCHEMA);
     }
 }

@@ -7,39 +7,39 @@ use tokio::time::Instant;
 
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, EnvironmentId};
-use kanat_plan_stream::{HEARTBEAT, SILENCE};
+use kanat_plan_stream::{HEARTBEAT_INTERVAL, SILENCE_TIMEOUT};
 
 use super::nodes::{Node, SetVersion, Status};
 use super::source::{Error, Source};
 
 /// Age of a record after which its node, or the control plane of the node, is considered gone.
 /// Control planes write records at every heartbeat.
-const MAX_RECORD_AGE: Duration = SILENCE.saturating_add(HEARTBEAT);
+const MAX_RECORD_AGE: Duration = SILENCE_TIMEOUT.saturating_add(HEARTBEAT_INTERVAL);
 
 /// Nodes of other control planes.
 #[derive(Debug)]
-pub struct Others {
+pub struct PeerNodes {
     /// Id of this control plane.
-    control_plane_id: BootId,
+    control_plane_boot_id: BootId,
     nodes: Mutex<Vec<Node>>,
     /// Start of the latest read that succeeded; locked during a read.
     read_at: tokio::sync::Mutex<Option<Instant>>,
 }
 
-impl Default for Others {
+impl Default for PeerNodes {
     fn default() -> Self {
         Self {
-            control_plane_id: BootId::generate(),
+            control_plane_boot_id: BootId::generate(),
             nodes: Mutex::default(),
             read_at: tokio::sync::Mutex::default(),
         }
     }
 }
 
-impl Others {
+impl PeerNodes {
     /// Returns the id of this boot of the control plane.
-    pub fn control_plane_id(&self) -> &BootId {
-        &self.control_plane_id
+    pub fn control_plane_boot_id(&self) -> &BootId {
+        &self.control_plane_boot_id
     }
 
     /// Reads the records of the other control planes. Calls during a read share the next one: a
@@ -55,12 +55,12 @@ impl Others {
         }
         let begun_at = Instant::now();
         let nodes = source
-            .nodes_elsewhere(
-                &self.control_plane_id,
+            .peer_nodes(
+                &self.control_plane_boot_id,
                 Timestamp::now().before(MAX_RECORD_AGE),
             )
             .await?;
-        *self.nodes.lock() = nodes.into_iter().map(Node::from_saved).collect();
+        *self.nodes.lock() = nodes.into_iter().map(Node::from_record).collect();
         *read_at = Some(begun_at);
         Ok(())
     }
@@ -75,12 +75,12 @@ impl Others {
             .collect()
     }
 
-    /// Returns whether every connected node that serves `environment` has applied `change`, by the
+    /// Returns whether every connected node that serves `environment` has applied `version`, by the
     /// records that were read last.
-    pub fn is_applied(&self, environment: &EnvironmentId, change: &SetVersion) -> bool {
+    pub fn is_applied(&self, environment: &EnvironmentId, version: &SetVersion) -> bool {
         self.nodes
             .lock()
             .iter()
-            .all(|node| node.has_applied_or_is_exempt(environment, change))
+            .all(|node| node.has_applied_or_is_exempt(environment, version))
     }
 }
