@@ -1,7 +1,7 @@
-//! The rate limiter: decides whether a call is within the limits of its key over all nodes, which
-//! are those of a consumer key or of a connector instance. Each key has a bucket from its first
-//! call until it is idle. The store is asked for many keys at once; a call waits only for its own
-//! key. Connectors of a log that only this process uses are decided here alone.
+//! The rate limiter: decides whether a call is within the limits of its key. A key is a consumer
+//! key or a connector instance, and its limits hold over all nodes. Each key has a bucket from its
+//! first call until it is idle. The store is asked for many keys at once; a call waits only for its
+//! own key. On a log that only this process uses, this node alone limits the calls of connectors.
 
 mod entry;
 
@@ -50,7 +50,7 @@ pub(crate) struct Limiter {
     hasher: RandomState,
     /// Keys in use.
     shards: Vec<Mutex<HashMap<Key, Arc<Entry>>>>,
-    /// Keys that the store is to be asked for.
+    /// Keys whose requests are sent with the next exchanges.
     queued: Mutex<Vec<Arc<Entry>>>,
     wake: Notify,
     cluster: ArcSwap<ClusterState>,
@@ -89,8 +89,8 @@ impl Limiter {
         self.decide(key, limits, 0).await
     }
 
-    /// Tries to admit a call that waits for its turn. `queued` is the number of calls that
-    /// wait after this one.
+    /// Tries to admit a call that waits for its turn. `queued` is the number of calls that wait in
+    /// line after this one.
     ///
     /// # Errors
     /// The time after which to try again.
@@ -179,7 +179,7 @@ impl Limiter {
             .for_each(|entry| entry.answer_waiting(&self.view()));
     }
 
-    /// Asks how many nodes there are, and for the time of the store.
+    /// Reads the number of nodes and the store's clock, by an exchange without requests.
     async fn refresh_cluster_state(&self) {
         let exchange = self.new_exchange(0, Vec::new());
         let sent = Instant::now();
@@ -325,7 +325,7 @@ impl Limiter {
             } else {
                 bucket.decide_without_store(view)
             };
-            // A caller that has gone meanwhile counts as admitted.
+            // A caller that has gone since the check above counts as admitted, if it was.
             let _ = reply.send(answer);
         }
         bucket.take_back_calls(admitted);

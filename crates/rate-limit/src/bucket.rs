@@ -1,4 +1,4 @@
-//! The bucket of one key at one node, as pure decisions at an instant that the caller names. It
+//! The bucket of one key at one node. Its decisions are pure: the caller passes the instant. It
 //! holds a share of the key's tokens, and calls of the day that it may admit. When these do not
 //! suffice, the store is asked. While the store is unreachable, each node uses an equal part of the
 //! limits.
@@ -23,8 +23,8 @@ const MIN_SHARE_CALLS: u32 = 4;
 /// Shortest time after which a store without tokens is asked again.
 const MIN_RETRY: Duration = Duration::from_millis(10);
 
-/// Longest time after which a store without tokens is asked again. For a rate with a period beyond
-/// 800 ms it is an eighth of the period.
+/// Longest time after which a store without tokens is asked again, for a period of up to 800 ms. For
+/// a longer period it is an eighth of the period: 125 ms for a second.
 const MAX_RETRY: Duration = Duration::from_millis(100);
 
 /// Time after which a store whose day is used up is asked again.
@@ -64,7 +64,7 @@ pub enum Phase {
 pub enum Decision {
     Admit(LimitStatus),
     Refuse(LimitExceeded),
-    /// It is for the store to say.
+    /// Only the store can decide.
     AskStore,
 }
 
@@ -82,22 +82,23 @@ pub struct Bucket {
     limits: Limits,
     /// Share of the bucket that this node holds, in calls per period.
     share: u32,
-    /// End of the lease of the share.
+    /// End of the lease of the share; `None` without a share.
     share_expires_at: Option<Instant>,
-    /// Tokens of the share at `at`, in millionths.
+    /// Tokens of the share at `refilled_at`, in millionths.
     microtokens: u64,
+    /// Instant up to which the bucket was refilled.
     refilled_at: Instant,
-    /// Share that this node should hold, as the store said last.
+    /// Share that this node should hold, by the last grant.
     target: u32,
-    /// Tokens that were left for all nodes, in millionths, as the store said last.
+    /// Tokens of the pool, in millionths, by the last grant.
     pool_microtokens: u64,
     /// Instant before which the store has no token.
     pool_empty_until: Option<Instant>,
     day: Day,
-    /// Calls since the last tick.
+    /// Attempts since the last tick. A call that waits for its turn counts once per attempt.
     tick_calls: u32,
-    /// Demand at the last tick: calls plus the largest number of waiting calls. Per idle tick it
-    /// falls to an eighth.
+    /// Demand at the last tick: attempts plus the largest number of waiting calls. At each tick
+    /// it falls to an eighth at the lowest.
     demand: u32,
     /// Most calls that waited for their turn at once since the last tick.
     peak_queued: u32,
@@ -112,29 +113,30 @@ pub struct Bucket {
 #[derive(Debug, Clone, Copy, Default)]
 struct Day {
     number: i64,
-    /// Calls that this node may admit without the store.
+    /// Calls that this node may still admit without asking the store.
     allowance: u64,
-    /// Calls that the store granted last.
+    /// Allowance of the last grant.
     last_grant: u64,
     /// Calls that were admitted since the last request.
     used_since_request: u64,
-    /// Calls that were left for all nodes, as the store said last.
+    /// Calls of the day that were granted to no node, by the last grant.
     pool_left: u64,
     /// Instant before which the store has none.
     pool_empty_until: Option<Instant>,
     /// Calls that this node may still admit while the store is unreachable.
     offline_left: Option<u64>,
-    /// Calls that it has admitted while the store was unreachable.
+    /// Calls that this node has admitted while the store was unreachable.
     offline_used: u64,
 }
 
-/// Calls of a request on its way to the store, and the tokens that were set aside for them.
+/// Tokens that a request to the store has set aside for its waiting calls, while the request is in
+/// flight.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reservation {
     /// Calls that wait for the answer.
     pub waiting_calls: u32,
-    /// Tokens of this node that go with the calls. The grant returns those that it does not use;
-    /// all return if the grant is lost.
+    /// Whole tokens of this node that pay for some of the calls. The bucket gets back those that
+    /// the grant does not use, and all of them if the grant is lost.
     own_tokens: u32,
 }
 
@@ -168,8 +170,8 @@ impl Bucket {
         }
     }
 
-    /// Decides on a call, or on the next attempt of a call that waits for its turn. `queued`
-    /// is the number of calls that wait after this one.
+    /// Decides on a call, or on the next attempt of a call that waits for its turn, and counts the
+    /// attempt. `queued` is the number of calls that wait in line after this one.
     pub fn try_admit(&mut self, limits: Limits, queued: u32, view: &ClusterView) -> Decision {
         self.tick_calls = self.tick_calls.saturating_add(1);
         self.peak_queued = self.peak_queued.max(queued);
@@ -178,8 +180,8 @@ impl Bucket {
         self.try_take(view)
     }
 
-    /// Takes a token and a call of the day for a call, if this node has them. Otherwise the call is
-    /// refused, or the store has to decide.
+    /// Takes a token and a call of the day, if this node has them. Otherwise the call is refused,
+    /// or the store has to decide.
     pub fn try_take(&mut self, view: &ClusterView) -> Decision {
         self.refill(view);
         let has_token = self.limits.rate.calls == 0 || self.microtokens >= MICROTOKENS_PER_TOKEN;
@@ -200,7 +202,7 @@ impl Bucket {
         Decision::Admit(self.count_admitted(view))
     }
 
-    /// Counts an admitted call whose token was taken elsewhere.
+    /// Counts an admitted call whose token was taken already, here or from the pool.
     pub fn count_admitted(&mut self, view: &ClusterView) -> LimitStatus {
         self.used += 1;
         self.day.used_since_request += 1;
@@ -220,7 +222,7 @@ impl Bucket {
         }
     }
 
-    /// Returns the rejection of a call that the store has refused.
+    /// Returns which limit refuses a call that got no token from the store.
     pub fn limit_exceeded(&mut self, view: &ClusterView) -> LimitExceeded {
         if self.day_decision(view) == DayDecision::Refuse {
             self.day_exceeded(view)
@@ -229,7 +231,8 @@ impl Bucket {
         }
     }
 
-    /// Returns whether the store should be asked soon, so that later calls need not wait.
+    /// Returns whether at most half of the last allowance of the day is left. The store should then
+    /// be asked for more, so that later calls need not wait.
     pub fn allowance_runs_low(&self) -> bool {
         self.limits.per_day > 0
             && self.day.last_grant > 0
@@ -255,8 +258,8 @@ impl Bucket {
             || self.demand >= MIN_SHARE_CALLS
     }
 
-    /// Returns whether a bucket without a store can be dropped: it is idle and capacity, so that a new
-    /// one would be equal.
+    /// Returns whether the bucket of a local key, which no store knows, can be dropped: it is idle
+    /// and full, so that a new one would be equal.
     pub fn is_droppable_local(&mut self, view: &ClusterView) -> bool {
         self.refill(view);
         self.idle_ticks >= IDLE_TICKS && self.microtokens >= capacity(self.limits.rate.calls)
@@ -333,7 +336,7 @@ impl Bucket {
         )
     }
 
-    /// Applies the grant for a request that was sent at an instant. The caller admits the granted
+    /// Applies the grant for a request that was sent at `sent`. The caller admits the granted
     /// calls.
     pub fn apply(
         &mut self,
@@ -369,7 +372,7 @@ impl Bucket {
             (grant.admitted < reservation.waiting_calls).then(|| view.now + pause);
     }
 
-    /// Takes back the tokens of a request that had taken effect before; its grant is lost.
+    /// Takes back the reserved tokens of a request whose grant is lost.
     pub fn take_back_tokens(&mut self, reservation: Reservation) {
         self.microtokens = self
             .microtokens
@@ -407,8 +410,8 @@ impl Bucket {
         (self.day.pool_empty_until, self.day.offline_left) = (None, None);
     }
 
-    /// Refills the bucket up to now: by the share while its lease lasts, then by the part that each
-    /// node has without a store.
+    /// Refills the bucket up to now: by the share until the end of its lease, then by the equal
+    /// part that each node has while the store is unreachable.
     fn refill(&mut self, view: &ClusterView) {
         if let Some(until) = self.share_expires_at
             && until <= view.now
@@ -438,8 +441,8 @@ impl Bucket {
         }
     }
 
-    /// Adds the tokens gained up to an instant, at a rate of `tokens` per `divisor` divisor, up to
-    /// `size`. A node without a store passes the whole limit and the number of nodes.
+    /// Adds the tokens gained up to `until`, at `rate / divisor` tokens per period, up to `size`
+    /// millionths. The divisor is 1 for a share, and the number of nodes for the equal part.
     fn gain_until(&mut self, until: Instant, rate: u32, divisor: u32, size: u64) {
         let period = self.limits.rate.period;
         let elapsed = until
@@ -453,7 +456,8 @@ impl Bucket {
         if self.microtokens == size {
             self.refilled_at = self.refilled_at.max(until);
         } else if gained > 0 {
-            // A gain below a millionth counts with the next one.
+            // Advances by the time of the whole millionths: the remainder counts with the next
+            // gain.
             self.refilled_at += period
                 .time_to_gain(gained, rate, divisor)
                 .unwrap_or_default();
@@ -461,8 +465,8 @@ impl Bucket {
     }
 
     /// Returns the instant from which the node uses an equal part of the limit: one share lease
-    /// after the store was lost, when all shares have expired. A single node uses the limit at
-    /// once.
+    /// after the store became unreachable, when all shares have expired. A single node uses the
+    /// limit at once.
     fn alone_since(&self, view: &ClusterView) -> Option<Instant> {
         let since = view.unreachable_since.filter(|_| view.has_store_answered)?
             + if view.nodes > 1 {
@@ -481,8 +485,8 @@ impl Bucket {
             || self.pool_empty_until.is_some_and(|until| view.now < until)
     }
 
-    /// Decides on a call by the limit per day. While the store is unreachable, this begins another
-    /// day at its time, and takes the node's part of the day.
+    /// Decides on a call by the limit per day. While the store is unreachable, this begins a new
+    /// day at midnight, and sets the node's equal part of the day on its first use.
     fn day_decision(&mut self, view: &ClusterView) -> DayDecision {
         if self.limits.per_day == 0 {
             return DayDecision::Admit;
@@ -533,7 +537,7 @@ impl Bucket {
         }
     }
 
-    /// Returns the tokens of this node that waiting calls bring to the store.
+    /// Returns the number of whole tokens of this node that pay for waiting calls.
     fn own_tokens(&self, waiting_calls: u32) -> u32 {
         u32::try_from(self.microtokens / MICROTOKENS_PER_TOKEN)
             .unwrap_or(u32::MAX)

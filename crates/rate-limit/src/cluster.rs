@@ -10,7 +10,7 @@ use crate::DAY_MS;
 /// State of the other nodes and the store.
 #[derive(Debug, Clone, Copy)]
 pub struct ClusterState {
-    /// Number of live nodes; 1 until the store has said it.
+    /// Number of live nodes; 1 until the store has answered.
     pub nodes: u32,
     /// A time of the store's clock, and an instant of this node at or before it.
     pub clock: Option<(Timestamp, Instant)>,
@@ -30,7 +30,8 @@ pub struct ClusterView {
     pub to_midnight: Duration,
     /// Nodes that share the limits.
     pub nodes: u32,
-    /// The store has said how many nodes there are. Until then a node has no part of its own.
+    /// True once the store has answered, so that the number of nodes is known. Until then a node
+    /// has no part of the limits without the store.
     pub has_store_answered: bool,
     /// Instant since which the store cannot be reached.
     pub unreachable_since: Option<Instant>,
@@ -68,7 +69,8 @@ impl ClusterState {
 }
 
 impl ClusterView {
-    /// Returns the view of a node that has shared its limits with no other since `begun`.
+    /// Returns the view for a key that this node limits alone since `begun`. It is modelled as a
+    /// single node whose store cannot be reached.
     pub fn local(begun: Instant) -> Self {
         let now = Instant::now();
         ClusterState {

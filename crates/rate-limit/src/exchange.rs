@@ -15,9 +15,10 @@ pub const MAX_REQUESTS: usize = 500;
 #[derive(Debug, Clone)]
 pub struct Exchange {
     pub node: NodeId,
-    /// Shares belong to one boot of a node. They end when another boot asks for the same key.
+    /// Owner of the shares: one rate limiter, which is new at each boot of its node. They end when
+    /// another owner at the node asks for the same key.
     pub owner: BootId,
-    /// Time since this boot began. All earlier boots had ended by then.
+    /// Time since the owner was created. All earlier owners at the node had ended by then.
     pub boot_age: Duration,
     /// Number of the exchange, which grows with every exchange of the owner. An exchange whose
     /// outcome is not known is sent again under the same number.
@@ -30,22 +31,22 @@ pub struct Exchange {
 #[derive(Debug, Clone)]
 pub struct ShareRequest {
     pub key: Key,
-    /// Rate at which the bucket is filled, which is also its size.
+    /// Rate at which the bucket is refilled; its calls per period are also the bucket's size.
     pub rate: Rate,
     /// Calls per UTC day; 0 for no limit.
     pub per_day: u64,
     /// Calls that wait to be admitted.
     pub waiting_calls: u32,
-    /// Number of `waiting_calls` that are paid with tokens of the node's own share.
+    /// Whole tokens of the node's own share that pay for some of `waiting_calls`.
     pub own_tokens: u32,
     /// Share of the bucket that the node still holds.
     pub held: u32,
-    /// Tokens that the node returns with the rest of its share, in millionths.
+    /// Tokens that the node returns with the part of its share beyond `held`, in millionths.
     pub returned_microtokens: u64,
-    /// Share that the node asks for. A single node gets everything. With `None` the node gives back
-    /// its whole share.
+    /// Share that the node asks for; `None` to return the whole share. The store gives a single
+    /// node the whole bucket, whatever it asks for.
     pub wanted: Option<u32>,
-    /// Day of the allowance, counted from 1970.
+    /// Day of the allowance, in days since 1970.
     pub day: i64,
     /// Calls of the allowance that the node returns.
     pub day_back: u64,
@@ -106,15 +107,15 @@ pub struct ShareGrant {
     pub share: u32,
     /// Tokens that came with the added share, in millionths.
     pub microtokens: u64,
-    /// Share that the node should hold. If it is less than `share`, the node returns the rest.
+    /// Share that the node should hold. The node returns what it holds beyond it.
     pub target: u32,
-    /// Day of the allowance, counted from 1970.
+    /// Day of the allowance, in days since 1970.
     pub day: i64,
     /// Calls of that day that the node may admit without a request.
     pub allowance: u64,
-    /// Calls of that day that are left for all nodes.
+    /// Calls of that day that are granted to no node.
     pub day_left: u64,
-    /// Tokens that are left for all nodes, in millionths.
+    /// Tokens of the pool, in millionths.
     pub pool_microtokens: u64,
     /// Time until the pool has a whole token; `None` when it gains none.
     pub next_token: Option<Duration>,

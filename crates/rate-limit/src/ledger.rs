@@ -33,18 +33,17 @@ const CLOCK_SLACK_MS: i64 = 10_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ledger {
-    /// Limit that is divided into the shares of the nodes and that of the pool.
+    /// Calls per period that are divided into the shares of the nodes and that of the pool.
     limit: u32,
-    /// Period in which the bucket gains as many tokens.
+    /// Period in which the bucket gains `limit` tokens.
     period: Period,
-    /// Tokens that no node holds, in millionths, at `at`.
+    /// Tokens of the pool at `refilled_at`, in millionths.
     #[serde(rename = "tokens")]
     microtokens: u64,
-    /// Instant of `tokens` by the store's clock, in milliseconds since 1970.
+    /// Instant up to which the pool was refilled, by the store's clock, in milliseconds since 1970.
     #[serde(rename = "at")]
     refilled_at: i64,
-    /// Remainder of the last refill: the numerator of a fraction of a millionth of a token, whose
-    /// denominator is the period in microseconds.
+    /// Remainder of the last refill, in (millionths of a token) / (microseconds of the period).
     #[serde(rename = "rest")]
     remainder: u64,
     leases: Vec<ShareLease>,
@@ -55,7 +54,7 @@ pub struct Ledger {
     granted_today: u64,
 }
 
-/// Share of one node.
+/// Share of one node, with the end of its lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct ShareLease {
     node: NodeId,
@@ -72,7 +71,7 @@ pub struct Requester<'a> {
     pub owner: &'a BootId,
     /// Time by the store's clock.
     pub now: Timestamp,
-    /// Instant at which the boot began, by the same clock.
+    /// Instant at which the owner was created, by the same clock.
     pub begun: Timestamp,
     /// Number of live nodes.
     pub nodes: u32,
@@ -92,8 +91,8 @@ impl Ledger {
         }
     }
 
-    /// Returns the ledger that the store has kept, or a new one for an empty text. A ledger that
-    /// cannot be read starts with an empty bucket.
+    /// Reads a ledger from the JSON that the store has, or creates one for an empty text. A text
+    /// that cannot be read is logged, and gives a ledger with an empty bucket.
     pub fn from_json(text: &str, rate: Rate, now: Timestamp) -> Self {
         if text.is_empty() {
             return Self::new(rate, now);
@@ -110,13 +109,13 @@ impl Ledger {
         })
     }
 
-    /// Returns the JSON that the store keeps.
+    /// Returns the ledger as JSON, for the store.
     pub fn to_json(&self) -> String {
         // Numbers, texts and lists of them always have a JSON form.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Applies a request, and returns what it is granted: calls that wait, a share, and an
+    /// Applies a request, and returns the grant: waiting calls that are admitted, a share, and an
     /// allowance of the day.
     pub fn exchange(&mut self, request: &ShareRequest, requester: Requester<'_>) -> ShareGrant {
         let now = self.advance_to_now(requester);
@@ -190,8 +189,8 @@ impl Ledger {
         now
     }
 
-    /// Refills the pool up to `until`. Up to then the pool was smaller by `held`, which is the sum
-    /// of the shares of the removed leases that end at `until` or later.
+    /// Refills the pool up to `until`. `held` is the sum of the shares of the removed leases that
+    /// were valid until then: they did not belong to the pool.
     fn refill(&mut self, until: i64, held: u32) {
         let elapsed = u64::try_from(until - self.refilled_at).unwrap_or(0);
         let share = self.unheld_share().saturating_sub(held);
@@ -206,7 +205,7 @@ impl Ledger {
         self.refilled_at = self.refilled_at.max(until);
     }
 
-    /// Returns the share of the pool: what the nodes' shares leave of the limit.
+    /// Returns the share of the pool: the limit less the shares of the nodes.
     fn unheld_share(&self) -> u32 {
         let held = self
             .leases
@@ -255,8 +254,8 @@ impl Ledger {
         (request.per_day > 0).then(|| request.per_day.saturating_sub(self.granted_today))
     }
 
-    /// Divides the bucket anew. Returns the share of the requester, the tokens that it gains with
-    /// it, and the share that it should hold.
+    /// Sets the share of the requester by the demand of all nodes. Returns the share, the tokens
+    /// that come with its growth, and the share that the requester should hold.
     fn grant_share(
         &mut self,
         request: &ShareRequest,

@@ -4,9 +4,10 @@
 //!
 //! A limit of n calls in a period is a token bucket of n tokens that gains n in a period. The
 //! bucket is divided into shares of whole tokens: a node that holds a share of k has a [`Bucket`]
-//! of k tokens that gains k in a period, and the [`Ledger`] in the store keeps what no node holds,
-//! by the same rule. Nodes return and ask for shares in an [`Exchange`]. I/O, tasks and waiting
-//! callers are elsewhere: the store in the message log, the callers in the data plane.
+//! of k tokens that gains k in a period. The [`Ledger`] in the store has the share that no node
+//! holds (the pool), the shares of the nodes, and the calls of the day. Nodes return and ask for
+//! shares in an [`Exchange`]. I/O, tasks and waiting callers are elsewhere: the store in the
+//! message log, the callers in the data plane.
 
 mod bucket;
 mod cluster;
@@ -28,16 +29,16 @@ pub use ledger::{Ledger, Requester};
 pub use rate::{Period, Rate};
 pub use status::{LimitExceeded, LimitKind, LimitStatus};
 
-/// One token in the unit in which tokens are counted, which is a millionth.
+/// Number of millionths of a token, in which buckets count, in one token.
 pub const MICROTOKENS_PER_TOKEN: u64 = 1_000_000;
 
-/// Time for which a share belongs to its holder after it was asked for. A holder that is silent for
-/// longer loses it.
+/// Lease of a share, counted from the request for it. A holder that does not ask again in that time
+/// loses the share.
 const SHARE_LEASE: Duration = Duration::from_secs(3);
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// Returns the tokens of a full bucket with this share.
+/// Returns the capacity of a bucket with this share, in millionths of a token.
 fn capacity(share: u32) -> u64 {
     u64::from(share) * MICROTOKENS_PER_TOKEN
 }

@@ -62,8 +62,8 @@ impl Period {
         Duration::from_micros(self.as_micros())
     }
 
-    /// Returns the time in which a bucket gains `tokens`, in millionths, at `share` calls per
-    /// period that `nodes` divide. `None` when it gains none.
+    /// Returns the time in which a bucket gains `microtokens` at `rate / divisor` tokens per
+    /// period; `None` when it gains none.
     pub(crate) fn time_to_gain(
         self,
         microtokens: u64,

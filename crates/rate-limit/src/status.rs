@@ -11,12 +11,12 @@ pub struct LimitStatus {
     pub limits: Limits,
     /// Calls that are left, as far as this node knows.
     pub remaining: u64,
-    /// Time until the limit is restored in full. Assumes a period of one second: only
-    /// consumer keys show this value, and their rates are per second.
+    /// Time until the limit is restored in full. For the rate it is 1 s if calls were made, else 0:
+    /// only consumer keys show this value, and their rates are per second.
     pub reset: Duration,
 }
 
-/// The limit that a status is about.
+/// Limit that a status describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitKind {
     None,
@@ -24,12 +24,12 @@ pub enum LimitKind {
     Day,
 }
 
-/// Rejection of a call that is beyond a limit.
+/// Refusal of a call that is beyond a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitExceeded {
     /// Time after which a consumer may call again.
     pub retry_after: Duration,
-    /// Time after which a waiting call should try again. A token is not reserved for it.
+    /// Time after which a waiting call should try again. No token is reserved for it.
     pub next_attempt_in: Duration,
     pub status: LimitStatus,
 }

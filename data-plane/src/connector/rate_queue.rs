@@ -1,5 +1,5 @@
-//! Queue of the calls to one connector that wait for their turn by its rate. It is first in, first
-//! out: only the first call asks the rate limit that all nodes share.
+//! Queue of the calls to one connector that wait for a token of its rate, first in, first out. Only
+//! the first call asks the rate limiter.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 /// A key in use.
 pub(super) struct Entry {
     pub key: Key,
-    /// The key is decided by this node alone, without the store.
+    /// True if this node alone limits the calls of the key, without the store.
     pub is_local: bool,
     pub state: Mutex<State>,
 }
@@ -17,7 +17,7 @@ pub(super) struct Entry {
 pub(super) struct State {
     pub bucket: Bucket,
     pub awaiting_store: VecDeque<oneshot::Sender<Result<LimitStatus, LimitExceeded>>>,
-    /// The entry is in `Limiter::queued`.
+    /// True while the entry is in `Limiter::queued`: its request is not sent yet.
     pub is_queued: bool,
     /// The key is no longer in use, and the entry not in its shard.
     pub dropped: bool,
@@ -28,7 +28,7 @@ impl Entry {
         self.state.lock()
     }
 
-    /// Answers all waiting calls by what this node has.
+    /// Answers all calls that wait for the store, with the tokens that this node has.
     pub fn answer_waiting(&self, view: &ClusterView) {
         let mut state = self.lock();
         let State {

@@ -46,7 +46,10 @@ impl Caller {
     }
 }
 
-/// Authenticates the caller.
+/// Authenticates the caller, and removes the credentials from the headers.
+///
+/// # Errors
+/// The answer 400, 401, 403 or 503 for a caller that is not authenticated.
 pub(crate) async fn authenticate(
     tokens: &TokenVerifier,
     target: &Target,
@@ -97,7 +100,7 @@ pub(crate) async fn enforce_limits(
                     api.id = key.api_id,
                     key.id = %key.id,
                     key.prefix = key.prefix(),
-                    "a call was let in",
+                    "a call was admitted",
                 );
                 Ok(Some(status))
             }

@@ -1,4 +1,4 @@
-//! The status of a bucket as callers learn it, and the time to call again.
+//! The status of a bucket for callers, and the time after which to call again.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{ClusterView, LimitExceeded, LimitKind, LimitStatus, MICROTOKENS_PER_
 const MAX_WAIT: Duration = Duration::from_millis(500);
 
 impl Bucket {
-    /// Returns the rejection of a call beyond the rate.
+    /// Returns the refusal of a call beyond the rate.
     pub(super) fn rate_exceeded(&self, view: &ClusterView) -> LimitExceeded {
         let per_period = u64::from(self.limits.rate.calls.max(1));
         let nodes = if view.unreachable_since.is_some() {
@@ -30,7 +30,7 @@ impl Bucket {
         }
     }
 
-    /// Returns the rejection of a call beyond the limit per day.
+    /// Returns the refusal of a call beyond the limit per day.
     pub(super) fn day_exceeded(&self, view: &ClusterView) -> LimitExceeded {
         let status = LimitStatus {
             remaining: 0,
@@ -64,7 +64,7 @@ impl Bucket {
             .clamp(Duration::from_millis(1), MAX_WAIT)
     }
 
-    /// Returns the status after an admitted call, by the limit of which less is left.
+    /// Returns the status after an admitted call: that of the limit with fewer calls left.
     pub(super) fn status(&self, view: &ClusterView) -> LimitStatus {
         let rate = self.rate_status();
         let day = self.day_status(view);
