@@ -1,5 +1,6 @@
 //! The plan service for nodes of other processes. A node is admitted with the credentials that are
-//! set: a join token, a certificate or both. If none is set, no node is admitted.
+//! set: a join token, a certificate, both, or those of a binding. If none is set, no node is
+//! admitted.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};
@@ -20,7 +21,7 @@ use tower::Service;
 use super::PlanStreamService;
 use super::grant::{Credentials, Grant};
 
-/// Credentials that nodes of other processes need.
+/// Checks the credentials of nodes of other processes.
 #[derive(Clone)]
 pub struct NodeAuthenticator {
     /// SHA-256 of the join token that opens every environment.
@@ -75,7 +76,7 @@ impl NodeAuthenticator {
         }
     }
 
-    /// Admits bound nodes alone.
+    /// Admits bound nodes alone: none before [`Self::and_bound`].
     pub fn by_binding() -> Self {
         Self {
             token: None,
@@ -84,8 +85,8 @@ impl NodeAuthenticator {
         }
     }
 
-    /// Admits nodes with one of these credentials to its environments. Then a certificate that is
-    /// not among them admits no node without the join token.
+    /// Admits nodes with one of these credentials to its environments. With bindings, a node whose
+    /// certificate is not bound needs the join token too.
     #[must_use]
     pub fn and_bound(self, bound: Vec<BoundNode>) -> Self {
         Self { bound, ..self }
@@ -132,7 +133,7 @@ impl NodeAuthenticator {
         let is_known = knows_token
             || !by_token.is_empty()
             || !by_certificate.is_empty()
-            || self.bound.is_empty();
+            || (self.bound.is_empty() && self.certificate);
         if !is_known {
             return Err(Status::unauthenticated(
                 "the node shows neither a token nor a certificate that is let in",
@@ -234,6 +235,7 @@ mod tests {
         let may = |access: &NodeAuthenticator, token, certificate| {
             access.check(&request(token, certificate)).is_ok()
         };
+        assert!(!may(&NodeAuthenticator::by_binding(), Some("join"), true));
         assert!(may(&token, Some("join"), false));
         assert!(may(&certificate, None, true));
         assert!(may(&both, Some("join"), true));
