@@ -11,11 +11,11 @@
 //!
 //! | word | meaning |
 //! | --- | --- |
-//! | refused | the node answered that it cannot run a resource or a whole set |
-//! | rejected | a refusal as it is reported of a node: resource id and message |
-//! | withheld | left out of deltas: the build refused it; or never sent: it lacks the plan schema |
-//! | exceptions | resources of which the node runs another content than its set has, or none |
-//! | nack | message of the node with its refusals |
+//! | nack | message of a node that refuses resources, or a whole set |
+//! | refusal | part of a nack: the node cannot run this content of a resource |
+//! | withheld | left out of deltas: the build refused it; or never sent: it lacks the schema |
+//! | deviation | resource of which the node runs another content than its set has, or none |
+//! | rejection | on the wire a refusal; in the state of a node a deviation with its reason |
 
 mod context;
 pub mod environment_sync;

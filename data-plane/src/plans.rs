@@ -116,8 +116,8 @@ impl Plans {
         self.shared.current.load_full()
     }
 
-    /// Returns whether the plans of every environment that this node serves are in place. Until
-    /// then a flow that is not found may exist.
+    /// Returns whether the node has the plans of every environment that it serves. Until then a
+    /// flow that is not found may exist.
     pub fn is_complete(&self) -> bool {
         self.shared.current.load().is_complete()
     }

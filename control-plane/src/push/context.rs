@@ -95,7 +95,7 @@ impl Context {
         self.any_feed_read.subscribe()
     }
 
-    /// Notes that `environment` has changed: its feed reads the store.
+    /// Notifies the feed of `environment` that it has changed: the feed reads the store.
     pub fn notify_changed(&self, environment: &EnvironmentId, urgency: Urgency) {
         match self.started_feed(environment) {
             Some(feed) => feed.request(urgency),
@@ -106,8 +106,8 @@ impl Context {
     /// Encodes a set off the runtime's threads, at most 16 at a time. A set that is encoded already
     /// also waits for its turn, but is not encoded again.
     pub async fn encode(&self, set: Arc<PlanSet>) {
-        // The semaphore is never closed. A panic in the encoder repeats in the task that reads the
-        // bytes.
+        // The semaphore is never closed. If the encoder panics, the reader of the bytes calls
+        // `encoded()` again, and panics there.
         let _permit = self.snapshots.acquire().await;
         let encoding = tokio::task::spawn_blocking(move || {
             set.encoded();

@@ -71,7 +71,7 @@ pub enum PushKind {
     },
 }
 
-/// Outcome of a node's answer.
+/// Outcome of an ack, a nack or a heartbeat of a node.
 #[derive(Debug, PartialEq)]
 pub enum SyncOutcome {
     /// The node runs the generation without the refused content of these resources.
@@ -81,12 +81,12 @@ pub enum SyncOutcome {
     },
     /// The node kept what it had, for this reason.
     Refused(String),
-    /// The message changes nothing: an answer to no push in flight, or a heartbeat that shows no
-    /// mismatch.
+    /// The message changes nothing: an answer that matches no push in flight, or a heartbeat that
+    /// shows no mismatch.
     NoEffect,
-    /// The node ended up with another set than it should: a snapshot follows.
+    /// The node runs another set than it should: a snapshot follows.
     Mismatch,
-    /// Even a snapshot left it with another set: the stream is of no use.
+    /// The node runs another set than it should even after a snapshot: the stream is ended.
     Broken,
 }
 
@@ -177,8 +177,8 @@ impl EnvironmentSync {
     }
 
     /// Compares a heartbeat with the set that the node is known to run. A heartbeat of another
-    /// generation has no effect, because it was sent before the last answer. Another hash of the
-    /// same generation is a mismatch, and a snapshot follows.
+    /// epoch or generation has no effect, because it was sent before the last answer. Another hash
+    /// of the same generation is a mismatch, and a snapshot follows.
     pub fn handle_heartbeat(&mut self, state: &EnvironmentState) -> SyncOutcome {
         let is_other = |held: &mut HeldSet| {
             (state.epoch.as_str(), state.generation) == (held.base.epoch.as_str(), held.generation)
@@ -320,8 +320,8 @@ impl HeldSet {
         })
     }
 
-    /// Returns whether a delta leads from here to `current`: a set of the same epoch that is not
-    /// behind.
+    /// Returns whether a delta can lead from this set to `current`, which has the same epoch and no
+    /// lower generation.
     fn leads_to(&self, current: &PlanSet) -> bool {
         self.base.epoch == current.epoch && self.generation <= current.generation
     }
@@ -387,7 +387,7 @@ impl HeldSet {
 }
 
 impl Push {
-    /// Creates a push of all resources whose plan schema the build has. The node has no others
+    /// Creates a push of all resources whose plan schema the build supports. The node has no others
     /// afterwards. It includes content that the build refused: the node would otherwise remove the
     /// earlier content, which it runs.
     fn snapshot(set: &Arc<PlanSet>, withheld: &Withheld<'_>, nonce: u64) -> Self {

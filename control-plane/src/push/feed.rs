@@ -33,7 +33,7 @@ pub struct Feed {
     source: Source,
     refusals: Arc<Refusals>,
     state: watch::Sender<State>,
-    /// Changes at every request to read the store. Its value counts the urgent ones.
+    /// Number of urgent requests to read the store. It is sent anew at every request.
     urgent_requests: watch::Sender<u64>,
     /// Notified after each read of any feed, whether its set changed or not.
     any_feed_read: watch::Sender<()>,
@@ -82,7 +82,7 @@ impl Feed {
         request(&self.urgent_requests, urgency);
     }
 
-    /// Follows the store until it is dropped.
+    /// Follows the store until the future is dropped.
     pub async fn run(&self) {
         let mut requested = self.urgent_requests.subscribe();
         let mut changed_at = None;
@@ -132,8 +132,8 @@ fn request(requested: &watch::Sender<u64>, urgency: Urgency) {
     requested.send_modify(|urgent| *urgent += u64::from(urgency == Urgency::Immediate));
 }
 
-/// Returns when the store is to be read again: at the next request, or once a burst of requests has
-/// passed when the last change was a moment ago.
+/// Waits until the store is to be read again: until the next request or, when the last change was a
+/// moment ago, until a burst of requests has passed. An urgent request ends the wait.
 async fn next_read(requested: &mut watch::Receiver<u64>, seen: u64, changed_at: Option<Instant>) {
     if requested.changed().await.is_err() {
         std::future::pending::<()>().await;

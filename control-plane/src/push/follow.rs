@@ -52,7 +52,7 @@ async fn poll(context: &Context) -> Infallible {
     }
 }
 
-/// Has the feeds read whose sets are not the present ones, and notes environments and nodes.
+/// Requests a read from each feed whose set is not current, and notes environments and nodes.
 async fn read(context: &Context) -> Result<(), Error> {
     let (epoch, environments) = context.source.environments().await?;
     for environment in &environments {

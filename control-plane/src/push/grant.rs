@@ -5,7 +5,8 @@ use kanat_net::tls::ClientCertificate;
 /// Environments that a node may ask for. The grant is an extension of the node's request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grant {
-    /// Lists of ids or names of environments: an environment has to be in each of them.
+    /// Lists of ids or names of environments. An environment has to be in each of them; without a
+    /// list, every environment is open.
     pub(super) restrictions: Vec<Vec<String>>,
     /// Credentials of the node; `None` for a node in this process.
     pub(super) credentials: Option<Credentials>,

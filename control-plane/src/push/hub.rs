@@ -18,7 +18,8 @@ use super::observations::Observation;
 use super::source::Source;
 use crate::tasks::Tasks;
 
-/// How long the answer to a change waits for the nodes before it says that the change is pending.
+/// Time for which the answer to a change waits for the nodes. Then it says that the change is
+/// pending.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Intervals between reads of what the nodes of other control planes run.
@@ -27,8 +28,8 @@ const POLL_OTHERS: Backoff = Backoff {
     max: Duration::from_millis(200),
 };
 
-/// Nodes of other control planes are not asked for their observations from here: they have reported
-/// them within this time.
+/// Longest time until a node of another control plane has reported its observations. Such a node
+/// cannot be asked: every node reports each 2 s by itself.
 const MAX_REPORT_DELAY: Duration = Duration::from_millis(2_500);
 
 /// How far a change has reached the nodes.
@@ -62,7 +63,8 @@ impl Hub {
         })
     }
 
-    /// Notes that a node of the same process will connect: no change is live before it has.
+    /// Notes that a node of the same process will connect: [`Self::wait_until_applied`] does not
+    /// end before some node has connected.
     pub fn expect_own_node(&self) {
         self.has_own_node.store(true, Ordering::Relaxed);
     }
@@ -117,9 +119,10 @@ impl Hub {
     }
 
     /// Waits until every connected node that serves `environment` and does not drain runs `version`
-    /// or has refused part of it, 5 s at most. That includes the nodes of other control planes, and
-    /// a node of the same process, which connects a moment after the first requests are served. A
-    /// node that refused the whole set is waited for, because it may still take the next one.
+    /// or has refused part of it, 5 s at most. That includes the nodes of other control planes. If
+    /// a node of the same process is expected, it does not end while no node has connected: that
+    /// node connects a moment after the first requests are served. A node that refused the whole
+    /// set is waited for, because it may still apply the next one.
     pub async fn wait_until_applied(
         &self,
         environment: &EnvironmentId,
@@ -162,7 +165,7 @@ impl Hub {
         }
     }
 
-    /// Returns the connected nodes that refused the present form of a resource, and why.
+    /// Returns the connected nodes that do not run a resource as their set has it, and why.
     pub fn rejections(&self, resource_id: &str) -> Vec<(NodeId, String)> {
         let mut rejections = Vec::new();
         for node in self.nodes() {
@@ -191,8 +194,8 @@ impl Hub {
         nodes
     }
 
-    /// Returns the versions that nodes are to run of the environments that a node has asked for, by
-    /// environment.
+    /// Returns the current set version of each environment that a node has asked for, in order of
+    /// the environments' ids.
     pub fn current_versions(&self) -> Vec<(EnvironmentId, SetVersion)> {
         let mut versions: Vec<_> = self
             .context
@@ -208,7 +211,7 @@ impl Hub {
         versions
     }
 
-    /// Returns the id of this boot of the control plane, by which the others know it.
+    /// Returns the boot id of this control plane, by which other control planes know it.
     pub fn control_plane_boot_id(&self) -> &BootId {
         self.context.peer_nodes.control_plane_boot_id()
     }

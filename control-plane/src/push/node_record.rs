@@ -32,8 +32,8 @@ impl NodeRecord {
         }
     }
 
-    /// Writes from time to time that the node is there and, where others read the record, at once
-    /// when it has `answered`.
+    /// Writes the record from time to time and, where other control planes read it, at once when
+    /// the node has `answered`.
     pub async fn run(&mut self, context: &Context, answered: &Notify) -> Infallible {
         let is_shared = context.source.is_shared();
         let mut due = interval(if is_shared {

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::grant::Grant;
 
-/// Time for which a node that has disconnected stays listed.
+/// Time for which a disconnected node stays in the list.
 pub const DISCONNECTED_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// State of a node.
@@ -172,7 +172,9 @@ pub struct EnvironmentStatus {
     /// The last set version that the node applied; none before its first.
     pub applied: Option<SetVersion>,
     pub set_hash: SetHash,
-    /// Resources that the node refused in their present form.
+    /// Resources that the node does not run as its set has them, with the reason: it refused them,
+    /// or they are withheld from its build. A refused set is one of them, under the id of the
+    /// environment's settings.
     pub rejected: Vec<Rejection>,
 }
 
@@ -212,7 +214,7 @@ impl EnvironmentStatus {
     }
 }
 
-/// Refusal of a resource by a node.
+/// Resource that a node does not run as its set has it, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
     pub resource_id: String,
@@ -231,6 +233,7 @@ struct NodeEntry {
     node: Node,
     /// Grant of its session.
     grant: Grant,
+    /// Ends the session when another one replaces it.
     replaced: CancellationToken,
     /// Request to drain within that time.
     drain: watch::Sender<Option<Duration>>,
@@ -325,7 +328,8 @@ impl Nodes {
         self.known.lock().get(id).map(|known| known.node.clone())
     }
 
-    /// Returns whether every connected node that serves `environment` has applied `version`.
+    /// Returns whether every connected node that serves `environment` and does not drain has
+    /// applied `version`.
     pub fn is_applied(&self, environment: &EnvironmentId, version: &SetVersion) -> bool {
         self.known
             .lock()

@@ -19,7 +19,7 @@ const MAX_RECORD_AGE: Duration = SILENCE_TIMEOUT.saturating_add(HEARTBEAT_INTERV
 /// Nodes of other control planes.
 #[derive(Debug)]
 pub struct PeerNodes {
-    /// Id of this control plane.
+    /// Boot id of this control plane.
     control_plane_boot_id: BootId,
     nodes: Mutex<Vec<Node>>,
     /// Start of the latest read that succeeded; locked during a read.
@@ -42,8 +42,8 @@ impl PeerNodes {
         &self.control_plane_boot_id
     }
 
-    /// Reads the records of the other control planes. Calls during a read share the next one: a
-    /// hundred changes that wait for their nodes cost the reads of one.
+    /// Reads the records of the other control planes. Calls that arrive during a read share one
+    /// following read: a hundred changes that wait for their nodes cost the reads of one.
     pub async fn refresh(&self, source: &Source) -> Result<(), Error> {
         if !source.is_shared() {
             return Ok(());
@@ -75,8 +75,8 @@ impl PeerNodes {
             .collect()
     }
 
-    /// Returns whether every connected node that serves `environment` has applied `version`, by the
-    /// records that were read last.
+    /// Returns whether every connected node that serves `environment` and does not drain has
+    /// applied `version`, by the records that were read last.
     pub fn is_applied(&self, environment: &EnvironmentId, version: &SetVersion) -> bool {
         self.nodes
             .lock()

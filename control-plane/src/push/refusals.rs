@@ -19,7 +19,7 @@ pub struct Refusals {
 /// Refused resources of one environment.
 #[derive(Debug, Default)]
 struct EnvironmentRefusals {
-    /// Refusals of sets before this generation do not count.
+    /// A refusal that answers a set before this generation is late, and ignored.
     since: u64,
     resources: ByResource,
 }
@@ -112,7 +112,8 @@ impl Withheld<'_> {
         self.schemas.check(entry.schema).is_err()
     }
 
-    /// Returns why the build does not run the present content of the resource.
+    /// Returns why the build cannot run the resource: it lacks the plan schema, or gave this reason
+    /// when it last refused a content of the resource.
     pub fn message(&self, resource_id: &str, entry: Option<&ResourceEntry>) -> Option<String> {
         let lacks = entry.and_then(|entry| self.schemas.check(entry.schema).err());
         lacks.or_else(|| Some(self.refusal(resource_id)?.message.clone()))

@@ -15,8 +15,8 @@ use super::grant::Grant;
 use super::hub::Hub;
 use super::session::Session;
 
-/// Messages that wait to be sent to a node; when they are full, its session waits, and nothing
-/// else.
+/// Messages that may wait to be sent to a node. When the queue is full, only the session of that
+/// node waits.
 const QUEUE: usize = 16;
 
 /// Plan service, which nodes connect to.

@@ -39,9 +39,9 @@ pub struct Session {
     /// Ids or names of the environments that the node asked for; none for all.
     named: Vec<String>,
     grant: Grant,
-    /// The next list of the node's environments, while it is not sent. The first list is sent
-    /// before any push. A changed list is sent only after the node holds the new environments, so
-    /// that it can always serve all of the list.
+    /// Welcome to send, with the list of the node's environments. The first one is sent before any
+    /// push. A later one is sent once the node holds all its environments, so that it can always
+    /// serve all of the list.
     unsent_welcome: Option<Welcome>,
     nonce: u64,
     /// The plan schemas that the node's build can run.

@@ -27,7 +27,7 @@ pub struct PlanSet {
 /// Resource of a set, with its secrets in the clear.
 pub struct ResourceEntry {
     pub hash: Hash,
-    /// The plan schema that it takes to run it.
+    /// The plan schema that it requires.
     pub schema: u32,
     pub body: Bytes,
 }
@@ -104,8 +104,8 @@ impl PlanSet {
         Self::of(self.epoch.clone(), generation, hash, entries)
     }
 
-    /// Returns the set without these resources, which builds of those schemas cannot run. It is
-    /// made once for all nodes.
+    /// Returns the set without the resources in `lacking`: those that builds of `schemas` cannot
+    /// run. The result is cached by `schemas` alone, because they determine `lacking`.
     pub fn without<'a>(
         &self,
         schemas: Schemas,
@@ -134,8 +134,8 @@ impl PlanSet {
         self.entries.is_empty()
     }
 
-    /// Returns whether an empty set may replace a full one. Generation 0, which means that nothing
-    /// was ever published, may not: the database may have been put in place by mistake.
+    /// Returns whether this set may replace a full one although it is empty. Generation 0, at which
+    /// nothing was ever published, may not: the database may have been put in place by mistake.
     pub fn allows_empty(&self) -> bool {
         self.generation > 0
     }

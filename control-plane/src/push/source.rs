@@ -60,7 +60,7 @@ pub enum Error {
     },
     #[error("resource {0:?} does not have the hash that it was published with")]
     Hash(String),
-    #[error("reading was cut off")]
+    #[error("reading was cancelled")]
     Cancelled,
 }
 

@@ -1,4 +1,4 @@
-//! Bodies of flows and of published APIs, with the plan schema that they take.
+//! Bodies of flows and of published APIs, with the plan schemas that they require.
 
 use kanat_proto::plan::v1::trigger::Kind;
 use kanat_proto::plan::v1::{
@@ -7,22 +7,22 @@ use kanat_proto::plan::v1::{
 
 use crate::{MIN_PLAN_SCHEMA, schema};
 
-/// The plan schema of flows that judge answers by `success_when`, which a build before it would all
-/// take for successes, of mappings that leave items of a list out, and of polls that count pages.
+/// The plan schema of flows that judge answers by `success_when`, of mappings that leave out items
+/// of a list, and of polls that count pages. An older build would take every answer for a success.
 const SUCCESS_WHEN_SCHEMA: u32 = 3;
 
-/// The plan schema of flows and of published APIs that read variables of the environment, which a
-/// build before it takes for undefined.
+/// The plan schema of flows and of published APIs that read variables of the environment. In an
+/// older build these are undefined.
 const VARIABLES_SCHEMA: u32 = 4;
 
-/// Returns the body of a flow's plan, which says what it takes to run it.
+/// Returns the body of a flow's plan, with the plan schema that it requires.
 pub fn encode_flow(plan: &FlowPlan) -> Vec<u8> {
     let is_newer =
         judges_answers(plan) || filters_items(plan.mapping.as_ref()) || counts_pages(plan);
     schema::encode(plan, schema_of(&plan.variables, is_newer))
 }
 
-/// Returns the body of a published API, which says what it takes to answer its calls.
+/// Returns the body of a published API, with the plan schema that it requires.
 pub fn encode_api(api: &PublishedApi) -> Vec<u8> {
     let versions = api.versions.iter();
     let responses = versions.filter_map(|version| version.response_mapping.as_ref());
@@ -35,8 +35,8 @@ pub fn encode_api(api: &PublishedApi) -> Vec<u8> {
     schema::encode(api, plan_schema.max().unwrap_or(MIN_PLAN_SCHEMA))
 }
 
-/// Returns the plan schema of what reads these variables, and has or has not what a build before
-/// [`SUCCESS_WHEN_SCHEMA`] passes over.
+/// Returns the plan schema of a resource that reads these variables. `is_newer` is true if it has
+/// what builds before [`SUCCESS_WHEN_SCHEMA`] ignore.
 fn schema_of(variables: &[String], is_newer: bool) -> u32 {
     match (variables, is_newer) {
         ([_, ..], _) => VARIABLES_SCHEMA,
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_published_api_takes_the_schema_of_its_response_mappings() {
+    fn a_published_api_requires_the_schema_of_its_response_mappings() {
         let answering = |condition: &str| {
             let response_mapping = ResponseMapping {
                 body: Some(response_mapping::Body::Mapping(mapping_with(condition))),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_takes_the_schema_of_what_it_has() {
+    fn a_flow_requires_the_schema_of_what_it_has() {
         let mut plan = FlowPlan {
             flow_id: "flw_1".to_owned(),
             target: Some(Target::default()),

@@ -1,7 +1,8 @@
-//! Agreement of both ends of the plan stream: names and hashes of resources, hashes of sets of
-//! them, the chunks of a snapshot, the parts of a lookup table, the bodies of flows and of
-//! published APIs, the form in which a plan is kept with messages, and the plan schemas that a
-//! build can run. No I/O.
+//! What both ends of the plan stream must agree on: names and hashes of resources, hashes of sets
+//! of them, the chunks of a snapshot, the parts of a lookup table, the bodies of flows and of
+//! published APIs, the form in which a plan is saved in the message log, the plan schemas that a
+//! build can run, and the times of heartbeats. Also a map of resources, which both ends use. No
+//! I/O.
 
 #![warn(missing_docs)]
 
@@ -26,13 +27,13 @@ pub use sharded::ShardedMap;
 /// count pages, 4 flows and published APIs that read variables of the environment.
 pub const PLAN_SCHEMA: u32 = 4;
 
-/// The oldest plan schema that this build runs: resources that need nothing newer have it.
+/// The oldest plan schema that this build runs. Resources that require nothing newer have it.
 pub const MIN_PLAN_SCHEMA: u32 = 1;
 
-/// Time between two heartbeats of each end.
+/// Interval between two heartbeats of each end.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Silence after which an end considers the other one gone: three heartbeats.
+/// Time without a message after which an end considers the other one gone: three heartbeats.
 pub const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Size limit of a gRPC message of the stream, in bytes. The control plane stays far below it: it

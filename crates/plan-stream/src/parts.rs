@@ -13,14 +13,14 @@ use crate::{Kind, schema};
 /// Encoded bytes of the entries of a part when a table is split.
 const PART_BYTES: usize = 16 << 10;
 
-/// Factor by which the parts may grow, on average, before the table is split anew: they are sent
-/// and written whole, and are to stay below 64 KiB.
+/// Factor by which the parts may grow, on average, before the table is split anew. A part is sent
+/// and written whole, and has to stay below 64 KiB.
 const MAX_GROWTH: usize = 2;
 
 /// Factor by which the parts may shrink, on average, before the table is split anew.
 const MAX_SHRINKAGE: usize = 4;
 
-/// Bytes of an encoded entry beside its key and its value, unless it is large: at most this.
+/// Upper bound of the encoding overhead of a small entry, in bytes.
 const ENTRY_OVERHEAD: usize = 8;
 
 /// Size of a table, or of some of its parts.
@@ -78,8 +78,8 @@ pub fn count(size: Size) -> u32 {
     u32::try_from(parts).unwrap_or(u32::MAX)
 }
 
-/// Returns whether a table of `parts` parts may keep them at this size. One without parts, as
-/// former builds publish small tables, may not.
+/// Returns whether `parts` is still a good number of parts for a table of this size; `false` for 0,
+/// with which former builds publish small tables.
 pub fn is_balanced(parts: u32, size: Size) -> bool {
     let usual = parts as usize * PART_BYTES;
     let is_large_enough = parts == 1 || size.encoded_bytes() >= usual / MAX_SHRINKAGE;
@@ -110,7 +110,7 @@ pub fn resource_ids(table: &str, parts: u32) -> impl Iterator<Item = String> {
 /// The plan schema of tables in parts.
 const PARTS_SCHEMA: u32 = 2;
 
-/// Returns the body of a head or of a part, which says the plan schema that it takes.
+/// Returns the body of a head or of a part, with the plan schema that it requires.
 pub fn encode(table: &LookupTable) -> Vec<u8> {
     schema::encode(table, PARTS_SCHEMA)
 }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_says_the_plan_schema_that_it_takes_and_reads_back() {
+    fn a_body_says_the_plan_schema_that_it_requires_and_reads_back() {
         let table = table(3);
         let body = encode(&table);
         assert_eq!(crate::schema::required_by(&body), PARTS_SCHEMA);

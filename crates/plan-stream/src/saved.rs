@@ -1,4 +1,4 @@
-//! Form in which both planes keep the plan of a flow's version in the message log: enough to run
+//! Form in which both planes save the plan of a flow's version in the message log: enough to run
 //! the messages that were accepted under it, and nothing that only the ingress needs. A plan with
 //! secrets of its own is sealed there.
 
@@ -8,7 +8,8 @@ use kanat_proto::plan::v1::trigger::Kind as Trigger;
 use kanat_proto::plan::v1::{FlowPlan, Webhook};
 use prost::Message;
 
-/// Returns the plan without its webhook tokens and the secrets of its senders, and not paused.
+/// Encodes a plan for the message log without a seal: without its webhook tokens and the secrets of
+/// its senders, and not paused.
 pub fn encode_unsealed(plan: &FlowPlan) -> Bytes {
     let mut plan = plan.clone();
     plan.paused = false;
@@ -39,8 +40,8 @@ pub enum Error {
     NoKey,
 }
 
-/// Returns the form of a plan for the message log: its body, sealed under the key of its
-/// environment if it has secrets.
+/// Encodes a plan for the message log. It is sealed under the key of its environment if it has
+/// secrets.
 pub fn encode(plan: &FlowPlan, sealer: Option<&Sealer>) -> Bytes {
     let body = encode_unsealed(plan);
     match sealer.filter(|_| !plan.literal_secrets.is_empty()) {
@@ -56,7 +57,7 @@ pub fn encode(plan: &FlowPlan, sealer: Option<&Sealer>) -> Bytes {
     }
 }
 
-/// Reads a plan from the form that the message log has.
+/// Decodes a plan from the message log.
 ///
 /// # Errors
 /// It is no plan, or is sealed under another key than this.

@@ -1,5 +1,5 @@
-//! Plan schemas: numbers by which builds next to each other work together. A resource that takes a
-//! newer schema than a build runs is withheld from it.
+//! Plan schemas: version numbers of the encoding of plans, by which neighbouring builds work
+//! together. A resource that requires a newer schema than a build runs is withheld from it.
 
 use kanat_proto::plan::v1::Head;
 use prost::Message;
@@ -36,22 +36,23 @@ impl Schemas {
             return Ok(());
         }
         Err(format!(
-            "it takes plan schema {schema}, and the build of the node runs {} to {}",
+            "it requires plan schema {schema}, and the build of the node runs {} to {}",
             self.min, self.max
         ))
     }
 }
 
-/// Returns the body of a resource, which says the plan schema that it takes to run it.
+/// Returns the body of a resource, with the plan schema that it requires.
 pub(crate) fn encode(resource: &impl Message, plan_schema: u32) -> Vec<u8> {
     let mut body = resource.encode_to_vec();
     if plan_schema > MIN_PLAN_SCHEMA {
+        // Concatenated protobuf messages merge: the body gets the field of `Head` as well.
         body.extend(Head { plan_schema }.encode_to_vec());
     }
     body
 }
 
-/// Returns the plan schema that it takes to run the resource of this body.
+/// Returns the plan schema that the resource of this body requires.
 pub fn required_by(body: &[u8]) -> u32 {
     // A body that cannot be read is refused for that.
     Head::decode(body).map_or(MIN_PLAN_SCHEMA, |head| {
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_of_a_newer_build_says_what_it_takes() {
+    fn a_body_of_a_newer_build_says_what_it_requires() {
         let mut body = FlowPlan {
             flow_id: "flw_1".to_owned(),
             version: 3,
@@ -94,7 +95,7 @@ mod tests {
             schemas(1, 1)
                 .check(2)
                 .unwrap_err()
-                .contains("takes plan schema 2")
+                .contains("requires plan schema 2")
         );
     }
 }

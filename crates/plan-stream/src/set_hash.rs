@@ -1,6 +1,6 @@
 //! The hash of a whole set of resources, kept up to date at the cost of the resources that change.
 //!
-//! It is the exclusive or of the SHA-256 of every (id, content hash) pair: the order of the pairs
+//! It is the exclusive or of the SHA-256 of every (content hash, id) pair: the order of the pairs
 //! does not matter, and one change of 100,000 flows costs two hashes. It tells two peers that trust
 //! each other whether they hold the same; it is no defence against a peer that lies.
 

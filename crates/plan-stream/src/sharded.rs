@@ -1,5 +1,6 @@
-//! A map for readers that share it while it changes: a clone costs a few microseconds at any size,
-//! and a change copies one shard. Made for sets of 100,000 entries that change one at a time.
+//! A map that is copied on write, shard by shard: a clone costs a few microseconds at any size, and
+//! a change of a clone copies one shard. Made for sets of 100,000 entries that change one at a
+//! time.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;

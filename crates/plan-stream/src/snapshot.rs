@@ -142,7 +142,7 @@ fn set_hash(resources: &[Resource]) -> Result<SetHash, Error> {
 /// Returns the hash of a resource, after a check against its body.
 ///
 /// # Errors
-/// The body has another.
+/// The body has another hash.
 pub fn verify_hash(resource: &Resource) -> Result<Hash, Error> {
     let hash = Hash::of(&resource.body);
     if hash.as_bytes() != resource.hash.as_slice() {

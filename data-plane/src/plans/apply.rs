@@ -24,7 +24,7 @@ pub struct EnvironmentChange {
     pub removals: Vec<String>,
 }
 
-/// Environment to which a change is applied, and in the end its outcome.
+/// Outcome of a change of an environment. [`apply`] builds it resource by resource.
 #[derive(Debug)]
 pub struct AppliedChange {
     pub environment: Environment,
@@ -170,7 +170,7 @@ pub fn apply(current: &Environment, change: EnvironmentChange) -> AppliedChange 
         Some(_) | None => 1,
     });
     for mut resource in upserts {
-        // A slice would keep the whole message that it came in.
+        // A slice would keep the whole message of the stream in memory.
         resource.body = Bytes::copy_from_slice(&resource.body);
         match applied.compile(&resource) {
             Ok(compiled) => applied.accept(resource, compiled),
@@ -232,10 +232,11 @@ impl AppliedChange {
         self.accepted.upserts.push(resource);
     }
 
-    /// Notes a refusal. The old version stays. It keeps its name only if no other resource took it.
+    /// Notes a refusal. The former version stays. It stays in the indexes only if no other resource
+    /// has taken its name.
     fn refuse(&mut self, resource: Resource, mut message: String) {
         let former = self.environment.resources.get(&resource.id);
-        // Removals apply all the same: the version that stays may have lost what it takes.
+        // Removals apply all the same: the version that stays may have lost what it refers to.
         let plan = former.and_then(|held| held.compiled.flow()?.plan().ok());
         if let Some(Err(missing)) = plan.map(|plan| self.check_references(&plan)) {
             message = format!("{message}; messages of the version that stays fail: {missing}");

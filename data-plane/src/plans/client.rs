@@ -61,7 +61,7 @@ pub struct PlanSync {
 /// Folder of the plans. It is used off the runtime's threads, and by one thread at a time.
 type Disk = Arc<Mutex<LastGood>>;
 
-/// Handle of the plans on the disk of a running node.
+/// Handle of the last good plans on the disk of a running node.
 #[derive(Debug, Clone)]
 pub struct LastGoodPlans(Disk);
 
@@ -70,7 +70,7 @@ impl LastGoodPlans {
     /// number.
     ///
     /// # Errors
-    /// The disk does not take it.
+    /// A file cannot be read or written.
     pub async fn reseal(&self) -> io::Result<u32> {
         on_disk(&self.0, LastGood::reseal).await.unwrap_or(Ok(0))
     }
@@ -172,7 +172,7 @@ impl PlanSync {
         let Some((applied, served)) = restored.await else {
             return;
         };
-        // Where the keys changed while the node was stopped.
+        // The keys may have changed while the node was stopped.
         if let Err(error) = self.last_good_plans().reseal().await {
             tracing::warn!(
                 %error,
@@ -204,8 +204,9 @@ impl PlanSync {
     /// Makes an environment live, then saves it; `None` when the process shuts down.
     ///
     /// # Errors
-    /// The environment is live, but the disk does not take it. It keeps the generation that it had
-    /// before, so that the control plane sends it again until it is saved.
+    /// The environment is live, but cannot be saved. It then runs the new plans under the
+    /// generation that it had before, so that the control plane sends them again until they are
+    /// saved.
     async fn activate_and_save(
         &self,
         environment: Environment,
@@ -263,7 +264,7 @@ fn compile_saved(set: EnvironmentSet) -> apply::AppliedChange {
 }
 
 /// Returns the environments that the node holds but is not to serve any more. A control plane of
-/// another database is not believed: that database may have been put in place by mistake.
+/// another epoch removes none: its database may have been put in place by mistake.
 fn no_longer_served(
     snapshot: &super::Snapshot,
     served: &[EnvironmentId],

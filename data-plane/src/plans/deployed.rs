@@ -1,6 +1,5 @@
 //! A deployed flow as a node holds it: its encoded plan, and little beside. The flow is compiled
-//! when a message needs it, and the compiled form is dropped when the flow is idle, as most of many
-//! flows are most of the time.
+//! when a message needs it, and the compiled form is dropped when the flow is idle.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -103,7 +102,8 @@ impl DeployedFlow {
     /// Returns the compiled form of the flow.
     ///
     /// # Errors
-    /// None that [`DeployedFlow::new`] did not have.
+    /// The plan cannot be compiled. [`DeployedFlow::new`] has compiled it before, so this does not
+    /// happen.
     pub fn compiled(&self) -> Result<Arc<CompiledFlow>, versions::Error> {
         // All cores read the flag: a message writes it only when it changes.
         if !self.used.load(Relaxed) {
@@ -150,7 +150,7 @@ impl DeployedFlow {
             .map_err(|source| self.unread(source))
     }
 
-    /// Returns whether both have one form in the message log.
+    /// Returns whether both have the same form in the message log.
     pub(super) fn is_saved_as(&self, other: &Self) -> bool {
         (self.version, self.saved_hash) == (other.version, other.saved_hash)
     }

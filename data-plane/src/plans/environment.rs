@@ -110,7 +110,7 @@ impl Environment {
         }
     }
 
-    /// Enters a resource into the indexes by which it is found.
+    /// Adds a resource to the indexes by which it is found.
     pub(super) fn index(&mut self, compiled: &CompiledResource) {
         match compiled {
             CompiledResource::Flow(_) | CompiledResource::Part(_) => {}

@@ -89,7 +89,7 @@ impl LastGood {
     /// Saves an environment after `change`.
     ///
     /// # Errors
-    /// The disk does not take it. The next call writes the whole set.
+    /// The write fails. The next call writes the whole set.
     pub fn save(&mut self, environment: &Environment, change: &Delta) -> io::Result<()> {
         if let Some(mut open) = self.open.remove(&environment.id)
             && open.writer.bytes() - open.set_bytes < open.set_bytes.max(MIN_APPENDED_BYTES)
@@ -107,7 +107,7 @@ impl LastGood {
     /// Notes which environments the node serves, unless that is noted already.
     ///
     /// # Errors
-    /// The disk does not take it. The next call tries again.
+    /// The write fails. The next call tries again.
     pub fn note_served(&mut self, environments: &[EnvironmentId]) -> io::Result<()> {
         if self.served.as_deref() == Some(environments) {
             return Ok(());
@@ -130,7 +130,7 @@ impl LastGood {
     /// damaged.
     ///
     /// # Errors
-    /// The disk does not take it. The remaining files stay under their former key.
+    /// A file cannot be read or written. The remaining files stay under their former key.
     pub fn reseal(&mut self) -> io::Result<u32> {
         let mut count = 0;
         for folder in folders(&self.folder) {

@@ -152,8 +152,8 @@ impl Snapshot {
         next
     }
 
-    /// Notes whether the node has every environment. A later environment does not change that:
-    /// calls are not refused because an environment is being made.
+    /// Sets `has_started` once the node has every environment. It is never reset, so that a new
+    /// environment does not make the node refuse calls.
     fn note_complete(&mut self) {
         if !self.has_started && self.is_complete() {
             self.has_started = true;
@@ -161,6 +161,7 @@ impl Snapshot {
         }
     }
 
+    /// Rebuilds the index of hosts.
     fn rebuild_hosts(&mut self) {
         let hosts = self
             .environments
@@ -173,6 +174,7 @@ impl Snapshot {
         self.hosts = Arc::new(Hosts::new(hosts, coverage));
     }
 
+    /// Updates the indexes of flows and of webhook tokens.
     fn index_flows(&mut self, changes: &[FlowChange]) {
         for flow in changes.iter().filter_map(|change| change.before.as_ref()) {
             self.flows.remove(&flow.id);

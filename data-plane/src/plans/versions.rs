@@ -26,11 +26,11 @@ const BATCH_SIZE: usize = 500;
 /// Reason why a version is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the message log neither keeps nor gives versions of flows: {0}")]
+    #[error("versions of flows cannot be written to or read from the message log: {0}")]
     Log(#[from] kanat_message_log::Error),
     #[error("flow {0} was deleted")]
     Deleted(FlowId),
-    #[error("the flow was changed after generation {generation}, which this node runs")]
+    #[error("this node runs generation {generation}, and the flow was changed in a later one")]
     Later { generation: u64 },
     #[error("version {version} of flow {flow_id} cannot be read: {source}")]
     Encoding {

@@ -420,7 +420,7 @@ fn what_takes_a_newer_build_is_withheld_and_keeps_its_former_version() {
     assert_eq!(id, "flow/1");
     assert_eq!(
         message.as_str(),
-        "it takes plan schema 2, and the build of the node runs 1 to 1"
+        "it requires plan schema 2, and the build of the node runs 1 to 1"
     );
     assert!(
         sync.next(&after, &of_build(1), 2).is_none(),

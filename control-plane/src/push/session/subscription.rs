@@ -16,8 +16,9 @@ pub struct Subscription {
     feed: Arc<Feed>,
     /// State of the environment on the node; none before the first set is known.
     pub sync: Option<EnvironmentSync>,
-    /// State that the node claimed to hold in its hello, until then.
+    /// State that the node claimed to hold in its hello, until `sync` is created.
     claimed_state: Option<EnvironmentState>,
+    /// Number of reads of the feed when the subscription was opened.
     reads_at_open: u64,
 }
 
@@ -114,6 +115,7 @@ pub fn served(named: &[String], all: Vec<Environment>) -> Vec<Environment> {
         .collect()
 }
 
+/// Returns whether an environment has this id or this name.
 fn has_id_or_name(environment: &Environment, name: &str) -> bool {
     environment.id.as_str() == name || environment.name == name
 }

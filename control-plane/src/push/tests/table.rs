@@ -102,6 +102,6 @@ async fn a_build_that_knows_no_parts_is_refused_the_table_with_both_versions_nam
     let [(_, message)] = control.hub.rejections(TABLE).try_into().unwrap();
     assert_eq!(
         message,
-        "it takes plan schema 2, and the build of the node runs 1 to 1"
+        "it requires plan schema 2, and the build of the node runs 1 to 1"
     );
 }

@@ -138,7 +138,8 @@ fn decode<M: Message + Default>(body: &[u8]) -> Result<M, String> {
     M::decode(body).map_err(|error| format!("the resource cannot be read: {error}"))
 }
 
-/// Refuses a plan with a word of the language that the build lacks, as a test may have it.
+/// Refuses a body that contains the word of a failpoint. Tests use it for a build that lacks a word
+/// of the language.
 fn refuse_test_word(body: &[u8]) -> Result<(), String> {
     match kanat_failpoint::text("plans.lacks") {
         Some(word) if body.windows(word.len()).any(|part| part == word.as_bytes()) => {
@@ -148,6 +149,7 @@ fn refuse_test_word(body: &[u8]) -> Result<(), String> {
     }
 }
 
+/// Checks that an id in a resource is the one that is expected.
 fn check_id(own: &str, expected: &str) -> Result<(), String> {
     if own == expected {
         Ok(())

@@ -10,8 +10,8 @@ pub const RECONNECT: Backoff = Backoff {
     max: Duration::from_secs(30),
 };
 
-/// Returns the failures in a row (from 1) after a stream that held for so long. A stream that
-/// outlasted the delay that counting it would cost begins the count again: control planes that are
+/// Returns the failures in a row (from 1) after a stream that lasted for `held`. If the stream
+/// lasted longer than the next delay, the count restarts at 1, so that control planes that are
 /// restarted in turn keep no node waiting.
 pub fn failures(before: u32, held: Duration) -> u32 {
     let next = before.saturating_add(1);

@@ -1,5 +1,5 @@
-//! Plans from elsewhere, for a node that holds none and reaches no control plane: a file, or the
-//! shared store.
+//! Fallback plans, for a node that lacks the plans of an environment and reaches no control plane.
+//! They come from a file, or from the shared store.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use crate::plans::versions;
 
 type ReadSets = dyn Fn() -> BoxFuture<'static, Result<PublishedSets, String>> + Send + Sync;
 
-/// Reader of plans from elsewhere; its errors are for an operator.
+/// Reader of fallback plans; its errors are for an operator.
 #[derive(Clone)]
 pub struct Fallback(Arc<ReadSets>);
 
-/// Reason why sets from elsewhere are not used.
+/// Reason why fallback plans are not used.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("{0}")]
@@ -53,8 +53,9 @@ impl std::fmt::Debug for Fallback {
 }
 
 impl PlanSync {
-    /// Runs plans from elsewhere if the node has none. It is called whenever no plan stream could
-    /// be opened, and when one ended.
+    /// Runs the fallback plans if the node lacks the plans of an environment. Held sets are then
+    /// replaced by newer ones too. It is called whenever no plan stream could be opened, and when
+    /// one ended.
     pub(super) async fn fall_back(&self) {
         let Some(fallback) = self
             .control
@@ -64,7 +65,7 @@ impl PlanSync {
             return;
         };
         if let Err(error) = self.adopt(fallback).await {
-            tracing::warn!(%error, "there are no plans from elsewhere either");
+            tracing::warn!(%error, "there are no fallback plans either");
         }
     }
 
@@ -94,7 +95,7 @@ impl PlanSync {
                     .await
                     .ok_or(Error::ShuttingDown)?,
             );
-            tracing::info!(environment.id = %id, generation, "running plans from elsewhere");
+            tracing::info!(environment.id = %id, generation, "running fallback plans");
         }
         self.plans
             .replace(self.plans.load().serving(served.clone()));
@@ -114,7 +115,7 @@ fn is_newer(held: &Snapshot, set: &EnvironmentSet) -> bool {
     held.is_none_or(|held| held.epoch == set.epoch && held.generation < set.generation)
 }
 
-/// Compiles the set in the place of what the node holds of its environment.
+/// Compiles the set as a change of what the node holds of its environment.
 fn compile_fallback(held: &Snapshot, set: EnvironmentSet) -> AppliedChange {
     let begin = SnapshotBegin {
         epoch: set.epoch.to_string(),
@@ -130,7 +131,7 @@ fn compile_fallback(held: &Snapshot, set: EnvironmentSet) -> AppliedChange {
     apply::apply(&current, change)
 }
 
-/// Checks that the resources of a set are those that it was published with.
+/// Verifies a set: the hash of each resource, and that of the whole set.
 fn verify(set: PublishedSet) -> Result<EnvironmentSet, Error> {
     let id = set
         .environment

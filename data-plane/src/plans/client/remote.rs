@@ -42,8 +42,8 @@ pub enum Error {
 }
 
 impl RemoteSettings {
-    /// Creates a client that connects when it is used. Nodes begin at different control planes, so
-    /// that these share the load.
+    /// Creates the clients of the control planes, which connect when they are used. Nodes begin at
+    /// different control planes, so that these share the load.
     ///
     /// # Errors
     /// An address, a certificate or the token cannot be used.

@@ -1,5 +1,5 @@
-//! One stream, from its hello to its end: takes what the control plane sends, makes it live, saves
-//! it, and answers.
+//! One stream, from its hello to its end: receives what the control plane sends, makes it live,
+//! saves it, and answers.
 
 use std::time::Duration;
 
@@ -132,8 +132,8 @@ struct Session<'c> {
     welcomed_at: &'c mut Option<Instant>,
     /// The snapshot that is being received.
     assembly: Option<Assembly>,
-    /// Sets that the node should run by the last heartbeat, and did not; without those for which it
-    /// asked for a snapshot then.
+    /// Sets that the last heartbeat named and the node did not run, without those for which it
+    /// asked for a snapshot. If the next heartbeat names one again, the node asks for a snapshot.
     outdated: Vec<EnvironmentState>,
 }
 

@@ -24,7 +24,7 @@ pub struct ControlPlanes {
 }
 
 impl ControlPlanes {
-    /// Creates a client of one control plane: a tonic `Channel`, or the `PlanServiceServer` of the
+    /// Creates a list of one control plane: a tonic `Channel`, or the `PlanServiceServer` of the
     /// same process.
     pub fn new<S>(service: S) -> Self
     where
@@ -51,7 +51,8 @@ impl ControlPlanes {
         self
     }
 
-    /// Adds plans from elsewhere, for a node that holds none and reaches no control plane.
+    /// Adds fallback plans, for a node that lacks the plans of an environment and reaches no
+    /// control plane.
     #[must_use]
     pub fn falling_back(self, fallback: Fallback) -> Self {
         Self {
@@ -64,8 +65,8 @@ impl ControlPlanes {
         self.fallback.as_ref()
     }
 
-    /// Returns the control plane of this attempt. They take turns, so that one that is gone is left
-    /// at once.
+    /// Returns a client of the control plane for this attempt. The control planes take turns, so
+    /// that one that is gone is left at once.
     pub(super) fn client_for(&self, turn: usize) -> PlanServiceClient<Transport> {
         let turn = turn % (1 + self.others.len());
         let transport = turn

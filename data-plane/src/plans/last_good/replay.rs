@@ -10,7 +10,7 @@ use kanat_proto::node::v1::{Delta, Resource, TableChange};
 use kanat_proto::plan::v1::LookupTable;
 use prost::Message;
 
-/// The resources of an environment as they were last saved.
+/// All resources of an environment at one generation, with checked hashes.
 #[derive(Debug, Clone)]
 pub struct EnvironmentSet {
     pub environment_id: EnvironmentId,

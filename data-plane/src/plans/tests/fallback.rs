@@ -1,4 +1,4 @@
-//! Plans from elsewhere, for a node that lacks some and reaches no control plane.
+//! Fallback plans, for a node that lacks some and reaches no control plane.
 
 use std::io;
 use std::path::Path;
