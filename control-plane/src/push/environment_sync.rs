@@ -177,8 +177,10 @@ impl EnvironmentSync {
     }
 
     /// Compares a heartbeat with the set that the node is known to run. A heartbeat of another
-    /// epoch or generation has no effect, because it was sent before the last answer. Another hash
-    /// of the same generation is a mismatch, and a snapshot follows.
+    /// epoch or generation has no effect, because it may have been sent before the last answer.
+    /// Another hash of the same generation is a mismatch, and a snapshot follows. A node that stays
+    /// at another generation finds that itself, by two heartbeats of the control plane, and asks
+    /// for a snapshot.
     pub fn handle_heartbeat(&mut self, state: &EnvironmentState) -> SyncOutcome {
         let is_other = |held: &mut HeldSet| {
             (state.epoch.as_str(), state.generation) == (held.base.epoch.as_str(), held.generation)

@@ -123,7 +123,7 @@ impl Assembly {
             return Err(Error::Sha256);
         }
         let set = ResourceSet::decode(bytes).map_err(|e| Error::Encoding(e.to_string()))?;
-        if set_hash(&set.resources)?.to_vec() != self.begin.set_hash {
+        if verify_set(&set.resources)?.to_vec() != self.begin.set_hash {
             return Err(Error::SetHash);
         }
         Ok((self.begin, set.resources))
@@ -131,7 +131,10 @@ impl Assembly {
 }
 
 /// Returns the hash of the set of these resources, after a check of the hash of each.
-fn set_hash(resources: &[Resource]) -> Result<SetHash, Error> {
+///
+/// # Errors
+/// The body of a resource has another hash.
+pub fn verify_set(resources: &[Resource]) -> Result<SetHash, Error> {
     resources
         .iter()
         .try_fold(SetHash::default(), |set, resource| {
@@ -168,7 +171,7 @@ mod tests {
             nonce: 7,
             length: encoded.length(),
             sha256: encoded.sha256().to_vec(),
-            set_hash: set_hash(resources).unwrap().to_vec(),
+            set_hash: verify_set(resources).unwrap().to_vec(),
             ..SnapshotBegin::default()
         }
     }

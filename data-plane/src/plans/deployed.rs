@@ -67,7 +67,8 @@ pub struct CompiledFlow {
 }
 
 impl DeployedFlow {
-    /// Creates a flow of a plan whose encoding is `body`.
+    /// Creates a flow of a plan whose encoding is `body`. The plan is compiled as a check, and the
+    /// compiled form is dropped.
     ///
     /// # Errors
     /// The plan is in a language that this build does not speak.

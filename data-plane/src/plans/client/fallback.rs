@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use kanat_model::id::{EnvironmentId, EpochId};
-use kanat_plan_stream::SetHash;
-use kanat_plan_stream::snapshot::verify_hash;
+use kanat_plan_stream::snapshot::verify_set;
 use kanat_proto::node::v1::{PublishedSet, PublishedSets, SnapshotBegin};
 
 use super::PlanSync;
@@ -137,13 +136,9 @@ fn verify(set: PublishedSet) -> Result<EnvironmentSet, Error> {
         .environment
         .map(|environment| environment.id)
         .unwrap_or_default();
-    let hash = set
-        .resources
-        .iter()
-        .try_fold(SetHash::default(), |hash, resource| {
-            Some(hash.toggled(&resource.id, verify_hash(resource).ok()?))
-        });
-    let set_hash = hash.filter(|hash| !id.is_empty() && hash.to_vec() == set.set_hash);
+    let set_hash = verify_set(&set.resources)
+        .ok()
+        .filter(|hash| !id.is_empty() && hash.to_vec() == set.set_hash);
     Ok(EnvironmentSet {
         set_hash: set_hash.ok_or_else(|| Error::Damaged(id.clone()))?,
         environment_id: EnvironmentId::new(id),
