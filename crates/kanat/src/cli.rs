@@ -4,7 +4,7 @@ pub mod misuse;
 #[cfg(test)]
 mod tests;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand};
 use kanat_model::Secret;
 
 use crate::commands;
@@ -61,6 +61,33 @@ pub struct Connection {
         help_heading = "Client options"
     )]
     pub env: Option<String>,
+    /// Whether the command is to change nothing, because it has `--dry-run`.
+    #[arg(skip)]
+    pub is_dry_run: bool,
+}
+
+/// Id of the flag `--dry-run` of commands.
+const DRY_RUN: &str = "dry_run";
+
+impl Cli {
+    /// Takes what the command line and the environment have given.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of clap where an argument is missing or cannot be read.
+    pub fn of(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut cli = Self::from_arg_matches(matches)?;
+        cli.connection.is_dry_run = is_dry_run(matches);
+        Ok(cli)
+    }
+}
+
+/// Returns whether the command that was called has the flag `--dry-run`.
+fn is_dry_run(matches: &ArgMatches) -> bool {
+    match matches.subcommand() {
+        Some((_, called)) => is_dry_run(called),
+        None => matches!(matches.try_get_one::<bool>(DRY_RUN), Ok(Some(true))),
+    }
 }
 
 /// Commands of the binary: the processes of the service and those of clients.

@@ -17,7 +17,7 @@ use reqwest::Method;
 use serde::Serialize;
 
 use crate::cli::Connection;
-use crate::exit::{failure, usage};
+use crate::exit::{DryRun, failure, usage};
 use crate::output::Json;
 pub use refusal::Refusal;
 use refusal::{Advice, advice, advice_of_call, advice_to_person};
@@ -38,6 +38,8 @@ pub struct Client {
     url: String,
     credential: Option<Credential>,
     environment: Option<String>,
+    /// Whether requests that could change something are refused.
+    is_dry_run: bool,
 }
 
 /// Credential of requests.
@@ -114,6 +116,15 @@ fn refuse_elsewhere(url: &str, saved: &str, credential: &str) -> Result<()> {
 impl Client {
     /// Takes what `connection` names, and the rest from `kanat login`.
     pub fn new(connection: Connection) -> Result<Self> {
+        let is_dry_run = connection.is_dry_run;
+        let client = Self::of(connection)?;
+        Ok(Self {
+            is_dry_run,
+            ..client
+        })
+    }
+
+    fn of(connection: Connection) -> Result<Self> {
         let saved = credentials::load()?;
         let url = connection
             .url
@@ -175,6 +186,7 @@ impl Client {
             url,
             credential,
             environment,
+            is_dry_run: false,
         })
     }
 
@@ -269,6 +281,13 @@ impl Client {
         self.json(self.request(Method::POST, path).json(body)).await
     }
 
+    /// Posts what the service checks and does not keep. A dry run may send it, too.
+    pub async fn check(&self, path: &str, body: &impl Serialize) -> Result<Json> {
+        let request = self.request(Method::POST, path).json(body);
+        let response = self.send_with_credential(request.timeout(TIMEOUT)).await?;
+        json(&response.text().await.context("the answer broke off")?)
+    }
+
     /// Posts what the service does once for each `key`, however often it is asked.
     pub async fn post_with_key(
         &self,
@@ -338,7 +357,28 @@ impl Client {
     }
 
     /// Sends `request` with the credential, and gives the answer when it is a good one.
+    ///
+    /// # Errors
+    ///
+    /// [`DryRun`] where this is a dry run and the request could change something. A command that
+    /// ends without an announcement of its own changes nothing either.
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response> {
+        if !self.is_dry_run {
+            return self.send_with_credential(request).await;
+        }
+        let (http, request) = request.build_split();
+        let request = request.context("cannot make the request")?;
+        if request.method() != Method::GET {
+            return Err(DryRun.into());
+        }
+        let request = reqwest::RequestBuilder::from_parts(http, request);
+        self.send_with_credential(request).await
+    }
+
+    async fn send_with_credential(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> Result<reqwest::Response> {
         let prefix = kanat_auth::key::PREFIX;
         match &self.credential {
             Some(Credential::Key(key)) if key.expose().starts_with(prefix) => {

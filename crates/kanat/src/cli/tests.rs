@@ -6,6 +6,8 @@ use std::path::Path;
 use clap::{Arg, Command, CommandFactory};
 
 use super::*;
+use crate::client::Client;
+use crate::exit::DryRun;
 
 /// Heading of the part of the page that is made from the definitions of the commands. It ends the
 /// page.
@@ -125,4 +127,47 @@ fn flag(argument: &Arg) -> String {
     };
     let value: String = value.iter().map(|name| format!(" {name}")).collect();
     format!("`{names}--{long}{value}`")
+}
+
+/// A command of the tree that has `--dry-run`.
+struct DryRunCommand {
+    /// Words of the command line, with an argument wherever one is required.
+    line: Vec<String>,
+}
+
+/// Adds the commands below `command` that have `--dry-run`.
+fn add_dry_runs(command: &Command, path: &[String], found: &mut Vec<DryRunCommand>) {
+    let path = [path, &[command.get_name().to_owned()]].concat();
+    if command
+        .get_arguments()
+        .any(|argument| argument.get_id() == DRY_RUN)
+    {
+        let required = command.get_positionals();
+        let required = required.filter(|argument| argument.is_required_set());
+        // A number is a name as well.
+        let arguments = required.map(|_| "1".to_owned());
+        let mut line = path.clone();
+        line.extend(arguments);
+        found.push(DryRunCommand { line });
+    }
+    for command in command.get_subcommands() {
+        add_dry_runs(command, &path, found);
+    }
+}
+
+#[tokio::test]
+async fn no_command_with_dry_run_can_send_a_change() {
+    let mut command = Cli::command();
+    command.build();
+    let mut found = Vec::new();
+    add_dry_runs(&command, &[], &mut found);
+    assert!(found.len() >= 19, "{}", found.len());
+    for DryRunCommand { line } in found {
+        let options = ["--api-key", "kanat_ak_test", "--dry-run"].map(str::to_owned);
+        let line = [line, options.to_vec()].concat();
+        let matches = Cli::command().try_get_matches_from(&line).unwrap();
+        let client = Client::new(Cli::of(&matches).unwrap().connection).unwrap();
+        let sent = client.delete("/flows/flw_1").await.unwrap_err();
+        assert!(sent.is::<DryRun>(), "{line:?}: {sent}");
+    }
 }

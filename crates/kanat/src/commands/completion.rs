@@ -74,6 +74,7 @@ fn names(noun: &Noun) -> Vec<CompletionCandidate> {
         url: set("KANAT_URL"),
         api_key: set("KANAT_API_KEY").map(kanat_model::Secret::new),
         env: set("KANAT_ENV"),
+        is_dry_run: false,
     };
     let ask = || -> Result<Vec<CompletionCandidate>> {
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -115,6 +115,7 @@ async fn with_key(connection: Connection) -> Result<()> {
         url: connection.url.or(saved.url),
         api_key: Some(key.clone()),
         env: connection.env.clone(),
+        is_dry_run: false,
     };
     let client = Client::new(asked)?;
     let environments = service::environments(&client).await;

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use anyhow::Result;
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
+use clap::{Arg, ArgMatches, Command, CommandFactory};
 
 use super::{Problems, environment};
 use crate::cli::Cli;
@@ -35,8 +35,7 @@ impl Sources {
         let matches = command
             .try_get_matches_from_mut(std::env::args_os())
             .unwrap_or_else(|error| misuse::explained(error, &command).exit());
-        let cli = Cli::from_arg_matches(&matches)
-            .unwrap_or_else(|error| error.format(&mut command).exit());
+        let cli = Cli::of(&matches).unwrap_or_else(|error| error.format(&mut command).exit());
         (cli, Self::of(&command, &matches, faults))
     }
 

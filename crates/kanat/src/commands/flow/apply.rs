@@ -145,7 +145,7 @@ async fn check(
     let mut is_permitted = false;
     for (source, flow) in sources {
         let body = json!({ "yamlConfig": source.text });
-        let answer = session.client.post("/flows/validate", &body).await?;
+        let answer = session.client.check("/flows/validate", &body).await?;
         let has_faults = ["errors", "warnings"]
             .iter()
             .any(|found| !answer.list(found).is_empty());

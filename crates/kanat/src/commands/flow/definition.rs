@@ -188,7 +188,7 @@ async fn validate(session: &Session, text: &str) -> Result<(Json, Option<String>
         return Ok((alone(), Some("no API key is given".to_owned())));
     }
     let body = json!({ "yamlConfig": text });
-    match session.client.post("/flows/validate", &body).await {
+    match session.client.check("/flows/validate", &body).await {
         Ok(answer) => Ok((answer, None)),
         Err(error) if Refusal::has_status(&error, 400) => Err(error),
         Err(error) => Ok((alone(), error.to_string().lines().next().map(str::to_owned))),
