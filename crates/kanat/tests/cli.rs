@@ -5,6 +5,8 @@
 mod commands;
 #[path = "cli/definition.rs"]
 mod definition;
+#[path = "cli/dry_run.rs"]
+mod dry_run;
 #[path = "cli/mail.rs"]
 mod mail;
 #[path = "cli/process.rs"]

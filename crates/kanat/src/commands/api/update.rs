@@ -53,15 +53,26 @@ impl Update {
         let path = client.path(&API, &self.api).await?;
         let before = client.get(&path, &[]).await?;
         let changes = self.changes(&before)?;
-        if self.moves(&before) {
-            self.consent.ask(&format!(
-                "calls of {} /{} get 404 from now on",
-                before.text("method"),
-                before.text("path").trim_start_matches('/')
-            ))?;
-        }
         let advice = "`kanat api update --help` lists the fields";
+        if !changes.is_empty() {
+            self.ask(&before, &changes)?;
+        }
         session.change(&path, &changes, advice, whole).await
+    }
+
+    /// Asks where callers are shut out, or let in without a credential.
+    fn ask(&self, before: &Json, changes: &Json) -> Result<()> {
+        let consequences = [self.moved(before), self.opened_or_closed(before)];
+        let consequences: Vec<String> = consequences.into_iter().flatten().collect();
+        if !consequences.is_empty() {
+            return self.consent.ask(&consequences.join("; "));
+        }
+        let fields: Vec<&str> = changes.members("").map(|(name, _)| name).collect();
+        self.consent.announce(&format!(
+            "published API {} would be changed: {}",
+            before.text("name"),
+            fields.join(", ")
+        ))
     }
 
     /// Refuses words that the service does not take, before a question is asked.
@@ -92,17 +103,33 @@ impl Update {
         Ok(())
     }
 
-    /// Returns whether the calls that there are lead to the API no more.
-    fn moves(&self, before: &Json) -> bool {
+    /// Returns what becomes of the calls that there are where another path or method is given.
+    fn moved(&self, before: &Json) -> Option<String> {
         let bare = |path: &str| path.trim_matches('/').to_owned();
         let path = self.path.as_deref().map(bare);
-        path.is_some_and(|path| path != bare(&before.text("path")))
+        let is_moved = path.is_some_and(|path| path != bare(&before.text("path")))
             || self
                 .method
                 .as_ref()
-                .is_some_and(|method| !method.eq_ignore_ascii_case(&before.text("method")))
+                .is_some_and(|method| !method.eq_ignore_ascii_case(&before.text("method")));
+        is_moved.then(|| format!("calls of {} get 404 from now on", place(before)))
     }
 
+    /// Returns who may call from now on where another kind of authentication is given.
+    fn opened_or_closed(&self, before: &Json) -> Option<String> {
+        let former = before.text("authType");
+        let auth = self.auth.as_ref().filter(|auth| **auth != former)?;
+        let place = place(before);
+        let text = match (auth.as_str(), former.as_str()) {
+            ("none", _) => format!("anybody may call {place} without a credential from now on"),
+            (_, "api_key") => format!("calls of {place} with a consumer key get 401 from now on"),
+            (_, "oauth2") => format!("calls of {place} with an access token get 401 from now on"),
+            _ => format!("calls of {place} without a credential get 401 from now on"),
+        };
+        Some(text)
+    }
+
+    /// Returns the members of the request.
     fn changes(&self, before: &Json) -> Result<Json> {
         let members = json!({
             "name": self.name,
@@ -118,5 +145,53 @@ impl Update {
             .with([("oauth2", oauth2)])
             .with(self.conduct.members(before))
             .with(self.content.members("requestSchema")?))
+    }
+}
+
+/// Returns the method and the path of an API.
+fn place(api: &Json) -> String {
+    let path = api.text("path");
+    format!("{} /{}", api.text("method"), path.trim_start_matches('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        update: Update,
+    }
+
+    /// Returns what becomes of calls of an API with this authentication by an update.
+    fn consequence(auth: &str, arguments: &str) -> Option<String> {
+        let before = format!(r#"{{"method":"POST","path":"/stock","authType":"{auth}"}}"#);
+        let before = Json::parse(&before).unwrap();
+        let arguments = ["update", "stock"].into_iter().chain(arguments.split(' '));
+        let update = Command::parse_from(arguments).update;
+        update.opened_or_closed(&before)
+    }
+
+    #[test]
+    fn another_authentication_lets_callers_in_or_shuts_them_out() {
+        for (former, auth, expected) in [
+            ("api_key", "none", "anybody may call POST /stock"),
+            ("oauth2", "none", "anybody may call POST /stock"),
+            ("api_key", "oauth2", "with a consumer key get 401"),
+            ("oauth2", "api_key", "with an access token get 401"),
+            ("none", "api_key", "without a credential get 401"),
+        ] {
+            let text = consequence(former, &format!("--auth {auth}")).unwrap();
+            assert!(text.contains(expected), "{former} to {auth}: {text}");
+        }
+    }
+
+    #[test]
+    fn what_leaves_the_authentication_alone_shuts_nobody_out() {
+        assert_eq!(consequence("api_key", "--auth api_key"), None);
+        assert_eq!(consequence("api_key", "--deadline 2s"), None);
     }
 }
