@@ -1,5 +1,8 @@
 //! Answers that are refusals, with advice on what a person can do about them.
 
+use kanat_model::Code;
+use serde_json::json;
+
 use super::flag;
 use super::renewal::LOG_IN_AGAIN;
 use crate::output::Json;
@@ -21,6 +24,23 @@ impl Refusal {
     pub fn has_status(error: &anyhow::Error, status: u16) -> bool {
         let refusal = error.downcast_ref::<Self>();
         refusal.is_some_and(|refusal| refusal.status == status)
+    }
+
+    /// Returns the refusal that the service would answer with for this error. Dry runs end with it
+    /// where a rule of the service is known here as well.
+    pub fn foretold(error: &kanat_model::Error) -> Self {
+        let details = error.details.iter();
+        let details =
+            details.map(|detail| json!({ "field": detail.field, "message": detail.message }));
+        let body = json!({
+            "error": error.message, "code": error.code.as_str(),
+            "details": details.collect::<Vec<_>>(),
+        });
+        let status = match error.code {
+            Code::NotFound => 404,
+            _ => 400,
+        };
+        Self::read(status, &body.to_string(), advice)
     }
 
     /// Reads an answer that is no good one.
@@ -176,6 +196,20 @@ mod tests {
         assert_eq!(
             Refusal::read(500, "<html>", advice).to_string(),
             "the service answered 500"
+        );
+    }
+
+    #[test]
+    fn a_refusal_is_foretold_in_the_words_of_the_service() {
+        let active = kanat_model::published_api::VersionStatus::Active;
+        let error = active.retire(None, kanat_model::Timestamp::now());
+        let text = Refusal::foretold(&error.unwrap_err()).to_string();
+        assert!(text.starts_with("a version that is active"), "{text}");
+        assert!(text.ends_with("\non the command line: --force"), "{text}");
+        let error = kanat_model::Error::field("gracePeriod", "is longer than 30d");
+        assert_eq!(
+            Refusal::foretold(&error).to_string(),
+            "gracePeriod: is longer than 30d\non the command line: --grace"
         );
     }
 

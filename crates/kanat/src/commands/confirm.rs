@@ -74,8 +74,13 @@ impl Consent {
         if self.dry_run { "would" } else { "will" }
     }
 
+    /// Returns whether the command is only to say what it would do.
+    pub fn is_dry_run(self) -> bool {
+        self.dry_run
+    }
+
     /// Returns whether the answer is given on the command line, so that nothing has to be looked up
-    /// for a question.
+    /// for a question. The service itself then says what it refuses.
     pub fn is_given(self) -> bool {
         self.yes
     }

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use super::confirm::Consent;
 use super::hint::quoted;
 use super::{Page, Session};
-use crate::client::name::segment;
+use crate::client::name::{ADAPTER, API, FLOW, INSTANCE, Noun, TABLE, segment};
+use crate::client::{Client, Refusal};
 use crate::exit::{failure, usage};
 use crate::output::{Json, table};
 
@@ -195,12 +196,57 @@ impl Command {
                 environment,
                 consent,
             } => {
-                consent.ask(&format!("environment {environment} will be deleted"))?;
+                if !consent.is_given() {
+                    check_deletion(&session.client, &path(&environment)).await?;
+                }
+                consent.ask(&format!(
+                    "environment {environment} {} be deleted, unless API keys or policies name it",
+                    consent.will()
+                ))?;
                 session.client.delete(&path(&environment)).await?;
                 session.done(&format!("environment {environment} is deleted"))
             }
         }
     }
+}
+
+/// Kinds of things in an environment, each with its words.
+const CONTENTS: [(&Noun, &str); 5] = [
+    (&FLOW, "flows"),
+    (&INSTANCE, "connector instances"),
+    (&TABLE, "lookup tables"),
+    (&ADAPTER, "adapters"),
+    (&API, "published APIs"),
+];
+
+/// Errors when the service would refuse to delete the environment at `path`, because there is none,
+/// it is the default one, or something is in it.
+async fn check_deletion(client: &Client, path: &str) -> Result<()> {
+    let found = client.get(path, &[]).await?;
+    let name = found.text("name");
+    let refused =
+        |text: String| Err(Refusal::foretold(&kanat_model::Error::precondition(text)).into());
+    if found.text("isDefault") == "true" {
+        return refused(format!(
+            "environment {name:?} is the default one, which stays"
+        ));
+    }
+    let there = client.in_environment(found.text("id"));
+    let mut contents = Vec::new();
+    for (noun, kind) in CONTENTS {
+        let answer = there.page(noun.path, &[("limit", "1".to_owned())]).await?;
+        let total = answer.text("pagination.total");
+        if !matches!(total.as_str(), "" | "0") {
+            contents.push(format!("{kind} ({total})"));
+        }
+    }
+    if contents.is_empty() {
+        return Ok(());
+    }
+    refused(format!(
+        "environment {name:?} is not empty, delete first: {}",
+        contents.join(", ")
+    ))
 }
 
 #[cfg(test)]

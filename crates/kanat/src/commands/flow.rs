@@ -4,6 +4,7 @@ mod apply;
 mod definition;
 mod diagnostics;
 mod diff;
+mod dry_run;
 mod folder;
 mod show;
 mod test;
@@ -146,6 +147,11 @@ impl Command {
                     "false" => "runs as its definition says",
                     _ => "will be deployed",
                 };
+                // What runs already is not refused, whatever has changed around it.
+                if consent.is_dry_run() && before.text("draft") != "false" {
+                    let name = format!("flow {}", before.text("name"));
+                    dry_run::check(session, &name, &before).await?;
+                }
                 if keep_paused {
                     consent.announce(&format!("flow {flow} {what}, and stays paused if it is"))?;
                 } else {
@@ -195,6 +201,14 @@ impl Command {
                          it away: deploy it first, or give --discard-draft\nsee what differs with \
                          `kanat flow diff {flow}`"
                     )));
+                }
+                if !consent.is_given() {
+                    let earlier = format!("{path}/versions/{version}");
+                    let earlier = session.client.get(&earlier, &[]).await?;
+                    if consent.is_dry_run() {
+                        let name = format!("flow {}", found.text("name"));
+                        dry_run::check(session, &name, &earlier).await?;
+                    }
                 }
                 let draft = match loses {
                     true => ", and its draft will be thrown away",
@@ -289,6 +303,14 @@ async fn count(session: &Session, flow_id: &str, status: &str) -> Result<u64> {
 /// Prints the new webhook address, and what becomes of the former one.
 async fn rotate(session: &Session, flow: &str, rotation: &Rotation) -> Result<()> {
     let path = session.client.path(&FLOW, flow).await?;
+    if !rotation.is_given() {
+        let found = session.client.get(&path, &[]).await?;
+        if found.text("config.source.trigger") != "webhook" {
+            let text = "only a flow with the trigger webhook has a token";
+            let error = kanat_model::Error::precondition(text);
+            return Err(Refusal::foretold(&error).into());
+        }
+    }
     let what = format!("the webhook address of flow {flow}");
     let ends = "calls to it get 404, as do those to former addresses that are still taken";
     rotation.ask(&what, ends)?;
@@ -304,7 +326,10 @@ async fn delete(session: &Session, flow: &str, consent: Consent) -> Result<()> {
     let id = session.client.id(&FLOW, flow).await?;
     let ends = match consent.is_given() {
         true => String::new(),
-        false => ends_with(session, &id).await?,
+        false => {
+            session.client.get(&FLOW.at(&id), &[]).await?;
+            ends_with(session, &id).await?
+        }
     };
     consent.ask(&format!(
         "flow {flow} ({id}) {} be deleted, and its webhook address if it has one, unless \

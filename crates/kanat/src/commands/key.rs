@@ -10,7 +10,7 @@ use super::hint::quoted;
 use super::rotation::Rotation;
 use super::{Page, Session};
 use crate::client::name::{API, segment};
-use crate::client::{Client, MAX_PAGE};
+use crate::client::{Client, MAX_PAGE, Refusal};
 use crate::exit::failure;
 use crate::output::Json;
 
@@ -98,6 +98,9 @@ impl Command {
                     .map(drop)
             }
             Self::Rotate { api, key, rotation } => {
+                if !rotation.is_given() {
+                    check_id(client, &keys(client, &api).await?, &key).await?;
+                }
                 let path = one(client, &api, &key).await?;
                 rotation.ask(&format!("key {key} of {api}"), "calls with it get 401")?;
                 let body = json!({ "gracePeriod": rotation.grace });
@@ -124,6 +127,9 @@ impl Command {
 impl Named {
     async fn revoke(self, session: &Session, consent: Consent) -> Result<()> {
         let keys = keys(&session.client, &self.api).await?;
+        if !consent.is_given() {
+            check_id(&session.client, &keys, &self.key).await?;
+        }
         let ids = self.ids(&session.client, &keys).await?;
         let names = self.describe(&ids);
         let (each, them) = match ids.len() {
@@ -206,6 +212,19 @@ async fn one(client: &Client, api: &str, key: &str) -> Result<String> {
         [] => Err(missing(api, key)),
         several => Err(ambiguous(api, key, several)),
     }
+}
+
+/// Errors where `key` is the id of no key in the list at `keys`. A consumer is looked for elsewhere.
+async fn check_id(client: &Client, keys: &str, key: &str) -> Result<()> {
+    if !key.starts_with(PREFIX) {
+        return Ok(());
+    }
+    let all = client.all(keys, &[]).await?;
+    if all.iter().any(|found| found.text("id") == key) {
+        return Ok(());
+    }
+    let error = kanat_model::Error::not_found("consumer key", key);
+    Err(Refusal::foretold(&error).into())
 }
 
 /// A key that has not ended.

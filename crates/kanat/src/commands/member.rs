@@ -82,6 +82,9 @@ impl Command {
             }
             Self::Remove { member, consent } => {
                 let path = client.path(&MEMBER, &member).await?;
+                if !consent.is_given() {
+                    client.get(&path, &[]).await?;
+                }
                 consent.ask(&format!(
                     "member {member} {} be removed at once; the service refuses the person from \
                      then on",

@@ -5,6 +5,7 @@ pub mod show;
 
 use anyhow::Result;
 use clap::Subcommand;
+use kanat_model::message::Status;
 use serde_json::json;
 
 use super::confirm::Consent;
@@ -219,6 +220,11 @@ async fn discard(session: &Session, messages: Vec<String>, consent: Consent) -> 
         "{} will be discarded",
         bulk::count_with_ids(messages.len(), &messages)
     );
+    if consent.is_dry_run() {
+        for id in &messages {
+            bulk::check(session, id, Status::discard).await?;
+        }
+    }
     if messages.len() > 1 {
         consent.ask(&what)?;
     } else {

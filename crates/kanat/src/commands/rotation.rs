@@ -6,6 +6,7 @@ use anyhow::Result;
 use kanat_model::Timestamp;
 
 use super::confirm::Consent;
+use crate::client::Refusal;
 
 /// Flags of commands that replace a secret.
 #[derive(clap::Args)]
@@ -26,6 +27,13 @@ impl Rotation {
     ///
     /// When the answer is no, and when there is neither `--yes` nor a terminal.
     pub fn ask(&self, what: &str, consequences: &str) -> Result<()> {
+        if self.consent.is_dry_run()
+            && let Some(grace) = &self.grace
+            && let Err(reason) = kanat_flow::duration::parse(grace)
+        {
+            let error = kanat_model::Error::field("gracePeriod", reason);
+            return Err(Refusal::foretold(&error).into());
+        }
         match &self.grace {
             Some(grace) if !ends_at_once(grace) => self.consent.announce(&format!(
                 "{what} will be replaced, and taken for another {grace}"
@@ -34,6 +42,12 @@ impl Rotation {
                 "{what} will be replaced, and end at once; {consequences}"
             )),
         }
+    }
+
+    /// Returns whether the answer is given on the command line, so that nothing has to be looked up
+    /// for a question.
+    pub fn is_given(&self) -> bool {
+        self.consent.is_given()
     }
 
     /// Returns the notice about the former one, which was replaced at this instant (ISO 8601).

@@ -91,6 +91,10 @@ impl Session {
         consent: Consent,
     ) -> Result<()> {
         let id = self.client.id(noun, text).await?;
+        if id == text && !consent.is_given() {
+            // An id is taken as it is: nothing has looked for it yet.
+            self.client.get(&noun.at(&id), &[]).await?;
+        }
         let name = if id == text {
             text.to_owned()
         } else {

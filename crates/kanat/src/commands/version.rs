@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use kanat_model::Timestamp;
+use kanat_model::published_api::VersionStatus;
+use kanat_model::{Code, Error, Timestamp};
 use serde_json::json;
 
 use super::api::{Content, VERSIONS, reach};
@@ -10,7 +11,7 @@ use super::confirm::Consent;
 use super::hint::quoted;
 use super::{Page, Session};
 use crate::client::name::{API, segment};
-use crate::client::{Client, MAX_PAGE};
+use crate::client::{Client, MAX_PAGE, Refusal};
 use crate::output::Json;
 
 /// Commands for versions. An API is named by its id or its name, a version by its label, as in
@@ -112,6 +113,11 @@ impl Command {
                 let all = versions(client, &api).await?;
                 let query = [("limit", MAX_PAGE.to_string())];
                 let listed = client.get(&all, &query).await?;
+                if consent.is_dry_run() {
+                    let found = client.get(&client.path(&API, &api).await?, &[]).await?;
+                    let name = found.text("name");
+                    check_retirement(&name, listed.list("data"), &version, force)?;
+                }
                 let serves = |other: &Json| {
                     other.text("status") != "retired" && other.text("version") != version
                 };
@@ -129,6 +135,61 @@ impl Command {
     }
 }
 
+/// Errors when the service would refuse to retire a version of the API `name`, which has these
+/// versions.
+fn check_retirement(name: &str, versions: &[Json], label: &str, force: bool) -> Result<()> {
+    let mut versions = versions.iter();
+    let found = versions.find(|version| version.text("version") == label);
+    let found = found.ok_or_else(|| {
+        let text = format!("published API {name:?} has no version {label:?}");
+        Refusal::foretold(&Error::new(Code::NotFound, text))
+    })?;
+    // The service says what it makes of a status that is not known here.
+    let Some(status) = VersionStatus::parse(&found.text("status")) else {
+        return Ok(());
+    };
+    let sunset = Timestamp::parse(&format!("{}T00:00:00Z", found.text("sunsetDate")));
+    let retired = match force {
+        true => status.retire_at_once(),
+        false => status.retire(sunset, Timestamp::now()),
+    };
+    retired.map_err(|error| Refusal::foretold(&error))?;
+    Ok(())
+}
+
 async fn versions(client: &Client, api: &str) -> Result<String> {
     Ok(format!("{}/versions", client.path(&API, api).await?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dry_run_ends_as_the_retirement_would() {
+        let versions = r#"{"data":[
+            {"version":"v1","status":"active"},
+            {"version":"v2","status":"deprecated","sunsetDate":"9999-01-31"},
+            {"version":"v3","status":"deprecated","sunsetDate":"2020-01-31"},
+            {"version":"v4","status":"retired"}
+        ]}"#;
+        let versions = Json::parse(versions).unwrap();
+        let check = |label: &str, force: bool| {
+            let checked = check_retirement("prices", versions.list("data"), label, force);
+            checked.map_err(|error| error.to_string()).err()
+        };
+        for (label, expected) in [
+            ("v1", "is active cannot be retired"),
+            ("v2", "is to end on 9999-01-31"),
+            ("v4", "is retired already"),
+            ("v77", "published API \"prices\" has no version \"v77\""),
+        ] {
+            let error = check(label, false).unwrap();
+            assert!(error.contains(expected), "{label}: {error}");
+        }
+        assert_eq!(check("v3", false), None);
+        assert_eq!(check("v1", true), None);
+        assert_eq!(check("v2", true), None);
+        assert!(check("v4", true).is_some());
+    }
 }

@@ -52,3 +52,65 @@ fn an_api_is_opened_to_everybody_after_a_question() {
     assert!(opened.contains("Auth:"), "{opened}");
     assert!(opened.contains("none"), "{opened}");
 }
+
+/// Asserts that a command fails, and that its dry run ends with the same code and the same error.
+fn assert_fails_alike(service: &Service, arguments: &[&str], expected: &str) {
+    let dry_run = [arguments, &["--dry-run"]].concat();
+    let (dry_code, foretold) = service.fail(&dry_run);
+    let acting = [arguments, &["--yes"]].concat();
+    let (code, said) = service.fail(&acting);
+    assert!(foretold.contains(expected), "{arguments:?}: {foretold}");
+    assert_eq!(foretold, said, "{arguments:?}");
+    assert_eq!(dry_code, code, "{arguments:?}");
+}
+
+#[test]
+fn a_dry_run_of_what_would_be_refused_fails_as_the_command_would() {
+    let service = service_with_api();
+    service.run(&["lookup", "create", "sizes", "--env", "staging"]);
+    for (arguments, expected) in [
+        (&["environment", "delete", "nosuch"][..], "nosuch"),
+        (
+            &["environment", "delete", "development"],
+            "is the default one, which stays",
+        ),
+        (
+            &["environment", "delete", "staging"],
+            "is not empty, delete first: lookup tables (1)",
+        ),
+        (&["version", "retire", "quotes", "v77"], "v77"),
+        (&["version", "retire", "quotes", "v1"], "--force"),
+        (&["message", "retry", "msg_nope"], "msg_nope"),
+        (&["message", "replay", "msg_nope"], "msg_nope"),
+        (&["message", "discard", "msg_nope"], "msg_nope"),
+        (
+            &["message", "retry", "msg_nope", "--flow", "quotes"],
+            "no message of this flow",
+        ),
+        (&["flow", "rollback", "quotes", "99"], "has no version 99"),
+        (&["flow", "delete", "flw_nope"], "flw_nope"),
+        (&["flow", "rotate-webhook-token", "quotes"], "webhook"),
+        (&["lookup", "delete", "lt_nope"], "lt_nope"),
+        (&["api", "delete", "api_nope"], "api_nope"),
+        (&["key", "revoke", "quotes", "ck_nope"], "ck_nope"),
+        (&["key", "rotate", "quotes", "ck_nope"], "ck_nope"),
+        (&["member", "remove", "mem_nope"], "mem_nope"),
+    ] {
+        assert_fails_alike(&service, arguments, expected);
+    }
+}
+
+#[test]
+fn a_dry_run_of_a_deploy_has_the_faults_of_the_draft() {
+    let service = service_with_api();
+    let broken = QUOTES.replace("source.a", "source.a | lookup(nosuch)");
+    let file = service.file("broken.yaml", &broken);
+    service.run(&["flow", "update", "quotes", &file]);
+    let (code, said) = service.fail(&["flow", "deploy", "quotes", "--dry-run"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("nosuch"), "{said}");
+    assert!(said.contains("error: flow quotes has 1 error"), "{said}");
+    let (code, said) = service.fail(&["flow", "deploy", "quotes"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("error: flow quotes has 1 error"), "{said}");
+}

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use anyhow::Result;
 use kanat_model::Timestamp;
+use kanat_model::message::Status;
 use serde_json::json;
 
 use super::Filter;
@@ -78,6 +79,30 @@ impl Verb {
         )))
     }
 
+    /// Returns the status of a message after the action.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the service where a message of this status is not acted on.
+    fn follow(self, status: Status) -> kanat_model::Result<Status> {
+        match self {
+            Self::Retry => status.retry(),
+            // Every message can be sent again, as a new one.
+            Self::Replay => Ok(status),
+        }
+    }
+
+    /// Fails when some of `count` messages are refused.
+    fn refused(self, refused: usize, count: usize) -> Result<()> {
+        match refused {
+            0 => Ok(()),
+            _ => Err(failure(format!(
+                "{} of {refused} of {count} messages was refused",
+                self.as_str()
+            ))),
+        }
+    }
+
     /// Asks where messages go out that were delivered already.
     fn consent(self, consent: Consent, what: &str) -> Result<()> {
         match self {
@@ -116,6 +141,9 @@ impl Selection {
         if total == 0 {
             let none = |_: &Json| format!("nothing matches: {} of 0 messages", verb.as_str());
             return session.print(&json!({ "count": 0 }).into(), none);
+        }
+        if self.consent.is_dry_run() && !self.messages.is_empty() {
+            self.check_ids(session, verb, &flow_id).await?;
         }
         let found = count_with_ids(total, &ids);
         let what = format!("{found} of {flow} {}", verb.announced());
@@ -183,6 +211,9 @@ impl Selection {
             count_with_ids(self.messages.len(), &self.messages),
             verb.announced()
         );
+        if self.consent.is_dry_run() {
+            self.check_each(session, verb).await?;
+        }
         match self.messages.len() {
             1 => self.consent.announce(&what)?,
             _ => verb.consent(self.consent, &what)?,
@@ -190,7 +221,7 @@ impl Selection {
         let mut refused = 0;
         let count = self.messages.len();
         for id in self.messages {
-            let path = format!("/messages/{}/{}", segment(&id), verb.as_str());
+            let path = format!("{}/{}", at(&id), verb.as_str());
             match session.client.post(&path, &json!({})).await {
                 Ok(answer) => sent(session, verb, &id, &answer)?,
                 Err(error) if count == 1 => return Err(error),
@@ -200,14 +231,76 @@ impl Selection {
                 }
             }
         }
-        match refused {
-            0 => Ok(()),
-            _ => Err(failure(format!(
-                "{} of {refused} of {count} messages was refused",
-                verb.as_str()
-            ))),
-        }
+        verb.refused(refused, count)
     }
+
+    /// Errors when the service would refuse one of the messages.
+    async fn check_each(&self, session: &Session, verb: Verb) -> Result<()> {
+        let mut refused = 0;
+        let count = self.messages.len();
+        for id in &self.messages {
+            match check(session, id, |status| verb.follow(status)).await {
+                Ok(_) => {}
+                Err(error) if count == 1 => return Err(error),
+                Err(error) => {
+                    refused += 1;
+                    session.complain(&format!("{id}: {error:#}"));
+                }
+            }
+        }
+        verb.refused(refused, count)
+    }
+
+    /// Errors when the service would refuse the ids, because a message is of another flow or there
+    /// is none, and when it would pass messages over.
+    async fn check_ids(&self, session: &Session, verb: Verb, flow_id: &str) -> Result<()> {
+        let mut unknown = Vec::new();
+        let mut taken = Vec::new();
+        for id in &self.messages {
+            let found = session.client.get(&at(id), &[]).await;
+            let found = match found {
+                Err(error) if Refusal::has_status(&error, 404) => None,
+                found => Some(found?).filter(|found| found.text("flowId") == flow_id),
+            };
+            match found {
+                None => unknown.push(format!("{id:?}")),
+                Some(found) if judge(&found, |status| verb.follow(status)).is_ok() => {
+                    taken.push(id.clone());
+                }
+                Some(_) => {}
+            }
+        }
+        if !unknown.is_empty() {
+            let text = format!("no message of this flow has the id {}", unknown.join(", "));
+            let error = kanat_model::Error::field("ids", text);
+            return Err(Refusal::foretold(&error).into());
+        }
+        let answer = json!({ "count": taken.len(), "messageIds": taken });
+        verb.complain(&self.messages, &answer.into())
+    }
+}
+
+/// Errors when there is no message of this id, and when its status does not allow what `follow`
+/// stands for.
+pub async fn check(
+    session: &Session,
+    id: &str,
+    follow: impl Fn(Status) -> kanat_model::Result<Status>,
+) -> Result<()> {
+    judge(&session.client.get(&at(id), &[]).await?, follow)
+}
+
+/// Errors when the status of a message does not allow what `follow` stands for.
+fn judge(message: &Json, follow: impl Fn(Status) -> kanat_model::Result<Status>) -> Result<()> {
+    // The service says what it makes of a status that is not known here.
+    let status = Status::parse(&message.text("status"));
+    let followed = status.map(follow).transpose();
+    followed.map_err(|error| Refusal::foretold(&error))?;
+    Ok(())
+}
+
+fn at(id: &str) -> String {
+    format!("/messages/{}", segment(id))
 }
 
 fn sent(session: &Session, verb: Verb, id: &str, answer: &Json) -> Result<()> {
@@ -269,6 +362,19 @@ fn cutoff(until: Option<&str>, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_dry_run_of_a_retry_ends_as_the_retry_would() {
+        let judged = |verb: Verb, status: &str| {
+            let message = Json::parse(&format!(r#"{{"status":"{status}"}}"#)).unwrap();
+            let judged = judge(&message, |status| verb.follow(status));
+            judged.map_err(|error| error.to_string()).err()
+        };
+        assert_eq!(judged(Verb::Retry, "dead_letter"), None);
+        assert_eq!(judged(Verb::Replay, "delivered"), None);
+        let refused = judged(Verb::Retry, "delivered").unwrap();
+        assert!(refused.contains("only a dead_letter can"), "{refused}");
+    }
 
     #[test]
     fn the_announcement_names_three_ids() {
