@@ -168,7 +168,8 @@ impl Command {
                 let body = Json::given(json!({
                     "name": name, "displayName": display_name, "config": config,
                 }));
-                let answer = client.patch(&path, &body).await?;
+                let answer = client.patch(&path, &body).await;
+                let answer = answer.map_err(|error| removed.explain(error))?;
                 session.print(&answer, whole)?;
                 warned(session, &answer);
                 Ok(())

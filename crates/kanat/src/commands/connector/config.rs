@@ -1,12 +1,13 @@
 //! The config of an instance on the command line: a JSON file, single fields, or both.
 
 use anyhow::Result;
+use kanat_model::nearest;
 use serde_json::{Map, Value};
 
 use super::super::input;
 use crate::client::name::segment;
 use crate::client::{Client, Refusal};
-use crate::exit::usage;
+use crate::exit::{failure, usage};
 use crate::output::Json;
 
 /// Sources of a config.
@@ -43,6 +44,7 @@ impl Flags {
         if self.config.is_none() && self.fields.is_empty() && removed.removed.is_empty() {
             return Ok(None);
         }
+        removed.check(client, instance).await?;
         let mut changes = self.read(client, &instance.text("catalogId")).await?;
         let named = self
             .fields
@@ -113,6 +115,77 @@ impl Flags {
         }
         Ok(config)
     }
+}
+
+impl UnsetFlags {
+    /// Errors when a field is to be taken away that neither the catalog entry nor the instance has.
+    async fn check(&self, client: &Client, instance: &Json) -> Result<()> {
+        if self.removed.is_empty() {
+            return Ok(());
+        }
+        let path = format!(
+            "/connectors/catalog/{}",
+            segment(&instance.text("catalogId"))
+        );
+        let entry = client.get(&path, &[]).await?;
+        let fields = entry.list("configFields").iter();
+        let fields: Vec<String> = fields.map(|field| field.text("name")).collect();
+        for name in &self.removed {
+            check_removed(name, &fields, instance)?;
+        }
+        Ok(())
+    }
+
+    /// Adds to a refusal what takes the credentials away with the kind of authentication that they
+    /// are of, where the service requires one that was to be taken away alone.
+    pub fn explain(&self, error: anyhow::Error) -> anyhow::Error {
+        let Some(refusal) = error.downcast_ref::<Refusal>() else {
+            return error;
+        };
+        let kind = refusal.details.iter().find_map(|(field, message)| {
+            let field = field.strip_prefix("config.")?;
+            let is_removed = self.removed.iter().any(|removed| removed == field);
+            let kind = message.strip_prefix("is required when auth is ")?;
+            is_removed.then_some(kind)
+        });
+        let credentials = match kind {
+            Some("bearer") => "--unset token",
+            Some("api_key") => "--unset api_key",
+            Some("basic") => "--unset username --unset password",
+            Some(_) | None => return error,
+        };
+        failure(format!(
+            "{error:#}\nto call without credentials, give --set auth=none {credentials}"
+        ))
+    }
+}
+
+/// Errors when a field, or a member of a map, is to be taken away that there is not. `fields` are
+/// those of the catalog entry.
+fn check_removed(name: &str, fields: &[String], instance: &Json) -> Result<()> {
+    let field = name.split_once('.').map_or(name, |(map, _)| map);
+    let is_known = fields.iter().any(|known| known == field);
+    if !is_known && !instance.has(&format!("config.{field}")) {
+        let known = || fields.iter().map(String::as_str);
+        let near = match nearest::suggestion(field, known()) {
+            near if near.is_empty() => format!("; there is {}", fields.join(", ")),
+            near => near,
+        };
+        return Err(failure(format!("config.{field}: is not known here{near}")));
+    }
+    let Some((map, member)) = name.split_once('.') else {
+        return Ok(());
+    };
+    let path = format!("config.{map}");
+    let members = instance.members(&path);
+    let members: Vec<&str> = members.map(|(member, _)| member).collect();
+    if members.contains(&member) {
+        return Ok(());
+    }
+    let near = nearest::suggestion(member, members);
+    Err(failure(format!(
+        "the instance has no {member:?} in its {map}{near}"
+    )))
 }
 
 /// Adds the members that the instance has in a map and that `changes` do not name. Masked values
@@ -190,6 +263,50 @@ mod tests {
         complete(&mut changes, "headers", &instance);
         let expected = r#"{"headers":{"X-A":"2","X-Key":"********","X-B":"3"}}"#;
         assert_eq!(Value::Object(changes).to_string(), expected);
+    }
+
+    #[test]
+    fn what_there_is_not_is_not_taken_away() {
+        let fields = ["token", "webhook_secret", "headers"].map(str::to_owned);
+        let instance = r#"{"config":{"former":"x","headers":{"X-Tenant":"7"}}}"#;
+        let instance = Json::parse(instance).unwrap();
+        let fault = |name: &str| {
+            let checked = check_removed(name, &fields, &instance);
+            checked.map_err(|error| error.to_string()).err()
+        };
+        for name in ["token", "webhook_secret", "former", "headers.X-Tenant"] {
+            assert_eq!(fault(name), None, "{name}");
+        }
+        assert_eq!(
+            fault("webhok_secret").as_deref(),
+            Some("config.webhok_secret: is not known here; did you mean \"webhook_secret\"")
+        );
+        assert_eq!(
+            fault("colour").as_deref(),
+            Some("config.colour: is not known here; there is token, webhook_secret, headers")
+        );
+        assert_eq!(
+            fault("headers.X-Tennant").as_deref(),
+            Some("the instance has no \"X-Tennant\" in its headers; did you mean \"X-Tenant\"")
+        );
+    }
+
+    #[test]
+    fn a_credential_is_taken_away_with_its_kind_of_authentication() {
+        let explained = |removed: &str, field: &str, kind: &str| {
+            let message = format!("is required when auth is {kind}");
+            let error = kanat_model::Error::field(format!("config.{field}"), message);
+            let removed = vec![removed.to_owned()];
+            let explained = UnsetFlags { removed }.explain(Refusal::foretold(&error).into());
+            explained.to_string()
+        };
+        let error = explained("token", "token", "bearer");
+        assert!(error.ends_with("--set auth=none --unset token"), "{error}");
+        let error = explained("username", "username", "basic");
+        let all = "--set auth=none --unset username --unset password";
+        assert!(error.ends_with(all), "{error}");
+        let error = explained("headers", "token", "bearer");
+        assert!(!error.contains("--set"), "{error}");
     }
 
     #[test]
