@@ -17,10 +17,7 @@ pub fn whole(api: &Json) -> String {
         ("request", Some(request(api))),
         ("answer", Some(response(api))),
         ("headers", headers(api)),
-        (
-            "strict",
-            (api.text("strictResponse") == "true").then(|| "true".to_owned()),
-        ),
+        ("strict", strict(api)),
     ];
     let texts = texts.into_iter().chain(cors(api));
     let texts = texts.map(|(name, text)| (name, text.map(Json::Text)));
@@ -64,6 +61,13 @@ fn response(api: &Json) -> String {
     format!("the flow's result{mapping}, {form}")
 }
 
+/// Returns whether an answer that does not fit its schema is refused; none where answers have no
+/// schema.
+fn strict(api: &Json) -> Option<String> {
+    let is_strict = api.text("strictResponse") == "true";
+    (is_strict || api.has("responseSchema")).then(|| is_strict.to_string())
+}
+
 /// Returns the headers of the answer.
 fn headers(api: &Json) -> Option<String> {
     let headers = api.members("responseHeaders");
@@ -102,6 +106,16 @@ fn cors(api: &Json) -> Vec<(&'static str, Option<String>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_with_a_schema_is_strict_or_not() {
+        let shown = |members: &str| strict(&Json::parse(&format!("{{{members}}}")).unwrap());
+        let schema = r#""responseSchema":{"type":"object"}"#;
+        assert_eq!(shown(schema).as_deref(), Some("false"));
+        let strict = format!(r#"{schema},"strictResponse":true"#);
+        assert_eq!(shown(&strict).as_deref(), Some("true"));
+        assert_eq!(shown(""), None);
+    }
 
     #[test]
     fn says_what_an_api_answers() {
