@@ -10,6 +10,9 @@ use crate::output::Json;
 /// Number of environments that are searched for a name.
 const MAX_SEARCHED: usize = 16;
 
+/// Number of letters from which on a text is taken for the beginning of a name.
+const MIN_SHORT: usize = 3;
+
 /// A kind of thing that has names.
 pub struct Noun {
     /// In words.
@@ -137,6 +140,9 @@ impl Client {
     /// The name of the first other environment that has a thing of this name; none where the others
     /// cannot be asked.
     async fn elsewhere(&self, noun: &Noun, text: &str) -> Option<String> {
+        if noun.path == ENVIRONMENT.path {
+            return None;
+        }
         let environments = self.all(ENVIRONMENT.path, &[]).await.ok()?;
         for environment in environments.iter().take(MAX_SEARCHED) {
             let there = self.in_environment(environment.text("id"));
@@ -148,7 +154,7 @@ impl Client {
     }
 
     /// The nearest name, as a question; nothing when no name is near, or the names cannot be had.
-    async fn near(&self, noun: &Noun, text: &str) -> String {
+    pub async fn near(&self, noun: &Noun, text: &str) -> String {
         let items = self.all(noun.path, &[]).await.unwrap_or_default();
         let names: Vec<String> = items.iter().map(|item| noun.name_of(item)).collect();
         suggestion(text, &names)
@@ -170,13 +176,14 @@ impl Client {
     }
 }
 
-/// Returns the known name that was probably meant, as a question: a near one, or one of which a
-/// word is meant, such as `GET /ping` by `ping`.
+/// Returns the known name that was probably meant, as a question: a near one, one of which a word is
+/// meant, such as `GET /ping` by `ping`, or one that is cut short, such as `production` by `prod`.
 fn suggestion(text: &str, names: &[String]) -> String {
     let names = || names.iter().map(String::as_str);
     let near = nearest::suggestion(text, names());
     let is_word = |name: &&str| name.split([' ', '/']).any(|word| word == text);
-    match names().find(is_word) {
+    let is_short = |name: &&str| text.len() >= MIN_SHORT && name.starts_with(text);
+    match names().find(is_word).or_else(|| names().find(is_short)) {
         Some(name) if near.is_empty() => format!("; did you mean {name:?}"),
         Some(_) | None => near,
     }
@@ -204,6 +211,8 @@ mod tests {
         assert_eq!(suggestion("ping", &names), r#"; did you mean "GET /ping""#);
         assert_eq!(suggestion("orders2", &names), r#"; did you mean "orders""#);
         assert_eq!(suggestion("none", &names), "");
+        assert_eq!(suggestion("ord", &names), r#"; did you mean "orders""#);
+        assert_eq!(suggestion("or", &names), "");
     }
 
     #[test]

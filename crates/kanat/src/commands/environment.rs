@@ -10,12 +10,10 @@ use serde_json::{Value, json};
 use super::confirm::Consent;
 use super::hint::quoted;
 use super::{Page, Session};
-use crate::client::name::{ADAPTER, API, FLOW, INSTANCE, Noun, TABLE, segment};
+use crate::client::name::{ADAPTER, API, ENVIRONMENT, FLOW, INSTANCE, Noun, TABLE};
 use crate::client::{Client, Refusal};
 use crate::exit::{failure, usage};
 use crate::output::{Json, table};
-
-const PATH: &str = "/environments";
 
 /// Commands for environments. An environment is named by its id or its name.
 #[derive(Subcommand)]
@@ -146,9 +144,9 @@ fn variables(environment: &Json) -> BTreeMap<String, String> {
 
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
-        let path = |environment: &str| format!("{PATH}/{}", segment(environment));
+        let client = &session.client;
         match self {
-            Self::List { page } => session.list(PATH, page.with([]), COLUMNS).await,
+            Self::List { page } => session.list(ENVIRONMENT.path, page.with([]), COLUMNS).await,
             Self::Show { environment } => {
                 let whole = |environment: &Json| {
                     let lines = variables(environment)
@@ -161,12 +159,12 @@ impl Command {
                     }
                     fields + &table::section("Variables", &lines)
                 };
-                session.show(&path(&environment), whole).await
+                session.print(&existing(client, &environment).await?, whole)
             }
             Self::Create { name, settings } => {
                 settings.check_variables(&BTreeMap::new())?;
                 let body = settings.with_name(Some(name), BTreeMap::new());
-                let answer = session.post(PATH, &body, |environment| {
+                let answer = session.post(ENVIRONMENT.path, &body, |environment| {
                     let id = environment.text("id");
                     format!("environment {} is created ({id})", environment.text("name"))
                 });
@@ -179,11 +177,7 @@ impl Command {
                 name,
                 settings,
             } => {
-                let former = if settings.names_variables() {
-                    variables(&session.client.get(&path(&environment), &[]).await?)
-                } else {
-                    BTreeMap::new()
-                };
+                let former = variables(&existing(client, &environment).await?);
                 settings.check_variables(&former)?;
                 let changes = settings.with_name(name, former);
                 let changed =
@@ -196,14 +190,15 @@ impl Command {
                 environment,
                 consent,
             } => {
+                let found = existing(client, &environment).await?;
                 if !consent.is_given() {
-                    check_deletion(&session.client, &path(&environment)).await?;
+                    check_deletion(client, &found).await?;
                 }
                 consent.ask(&format!(
                     "environment {environment} {} be deleted, unless API keys or policies name it",
                     consent.will()
                 ))?;
-                session.client.delete(&path(&environment)).await?;
+                client.delete(&path(&environment)).await?;
                 session.done(&format!("environment {environment} is deleted"))
             }
         }
@@ -219,10 +214,28 @@ const CONTENTS: [(&Noun, &str); 5] = [
     (&API, "published APIs"),
 ];
 
-/// Errors when the service would refuse to delete the environment at `path`, because there is none,
-/// it is the default one, or something is in it.
-async fn check_deletion(client: &Client, path: &str) -> Result<()> {
-    let found = client.get(path, &[]).await?;
+/// Returns the path of the environment of this id or name.
+fn path(environment: &str) -> String {
+    ENVIRONMENT.at(environment)
+}
+
+/// Returns the environment of this id or name.
+async fn existing(client: &Client, environment: &str) -> Result<Json> {
+    match client.get(&path(environment), &[]).await {
+        Err(error) if Refusal::has_status(&error, 404) => {
+            let near = client.near(&ENVIRONMENT, environment).await;
+            Err(failure(format!(
+                "no environment is called {environment:?}{near}\n`{}` shows those there are",
+                ENVIRONMENT.list
+            )))
+        }
+        found => found,
+    }
+}
+
+/// Errors when the service would refuse to delete an environment, because it is the default one, or
+/// something is in it.
+async fn check_deletion(client: &Client, found: &Json) -> Result<()> {
     let name = found.text("name");
     let refused =
         |text: String| Err(Refusal::foretold(&kanat_model::Error::precondition(text)).into());
