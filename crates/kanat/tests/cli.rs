@@ -1,6 +1,8 @@
 //! The binary from outside: its exit codes, its first line, its settings, and every client command
 //! against a real service.
 
+#[path = "cli/advice.rs"]
+mod advice;
 #[path = "cli/commands.rs"]
 mod commands;
 #[path = "cli/definition.rs"]

@@ -93,9 +93,8 @@ impl Command {
                     "rateLimitPerSecond": rate,
                     "dailyLimit": daily,
                 });
-                create(session, &keys(client, &api).await?, &body)
-                    .await
-                    .map(drop)
+                let path = keys(client, &api).await?;
+                create(session, &api, &path, &body).await.map(drop)
             }
             Self::Rotate { api, key, rotation } => {
                 if !rotation.is_given() {
@@ -104,7 +103,7 @@ impl Command {
                 let path = one(client, &api, &key).await?;
                 rotation.ask(&format!("key {key} of {api}"), "calls with it get 401")?;
                 let body = json!({ "gracePeriod": rotation.grace });
-                let answer = create(session, &format!("{path}/rotate"), &body).await?;
+                let answer = create(session, &api, &format!("{path}/rotate"), &body).await?;
                 session.hint(&rotation.notice("key", &answer.text("createdAt")));
                 Ok(())
             }
@@ -284,19 +283,58 @@ fn ambiguous(api: &str, consumer: &str, keys: &[&Key]) -> anyhow::Error {
     ))
 }
 
-/// Makes a key, and prints its text alone on standard output, so that a shell can take it.
-async fn create(session: &Session, path: &str, body: &Value) -> Result<Json> {
+/// Makes a key of the published API that `api` names, and prints its text alone on standard output,
+/// so that a shell can take it.
+async fn create(session: &Session, api: &str, path: &str, body: &Value) -> Result<Json> {
     let key = session.post(path, body, |key| key.text("key")).await?;
-    session.hint(&format!(
-        "this is the only time that the key shows: hand it to {} now",
-        key.text("consumer")
-    ));
+    let api = match session.client.path(&API, api).await {
+        Ok(path) => session.client.get(&path, &[]).await.ok(),
+        // The key is made, and shows whatever becomes of the hint.
+        Err(_) => None,
+    };
+    session.hint(&handover(api.as_ref(), &key.text("consumer")));
     Ok(key)
+}
+
+/// Returns what to do with a new key for this consumer, where its API is known.
+fn handover(api: Option<&Json>, consumer: &str) -> String {
+    let name = api.map(|api| quoted(&api.text("name"))).unwrap_or_default();
+    let auth = api.map(|api| api.text("authType")).unwrap_or_default();
+    match auth.as_str() {
+        "oauth2" => format!(
+            "this is the only time that the key shows; {name} takes access tokens of its issuer \
+             and no keys: calls with this one get 401 until `kanat api update {name} --auth \
+             api_key`"
+        ),
+        "none" => format!(
+            "this is the only time that the key shows; {name} takes calls without a key until \
+             `kanat api update {name} --auth api_key`"
+        ),
+        _ => format!("this is the only time that the key shows: hand it to {consumer} now"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_is_handed_over_where_its_api_takes_keys() {
+        let hint = |auth: &str| {
+            let api = Json::parse(&format!(r#"{{"name":"stock","authType":"{auth}"}}"#));
+            handover(Some(&api.unwrap()), "acme")
+        };
+        assert!(hint("api_key").ends_with("hand it to acme now"));
+        assert!(handover(None, "acme").ends_with("hand it to acme now"));
+        for (auth, expected) in [
+            ("oauth2", "access tokens of its issuer and no keys"),
+            ("none", "takes calls without a key"),
+        ] {
+            let hint = hint(auth);
+            assert!(hint.contains(expected), "{hint}");
+            assert!(!hint.contains("acme"), "{hint}");
+        }
+    }
 
     #[test]
     fn a_key_in_its_grace_period_has_not_ended() {
