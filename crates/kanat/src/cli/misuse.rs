@@ -40,7 +40,10 @@ fn taken(error: &Error, command: &Command) -> Option<String> {
                 .filter(|command| !command.is_hide_set() && command.get_name() != "help");
             shown.map(|command| command.get_name().to_owned()).collect()
         }
-        _ if is_argument(error) => return Some(arguments(&path, command)),
+        _ if is_argument(error) => {
+            let value = behind_equals_sign(error, command);
+            return value.or_else(|| Some(arguments(&path, command)));
+        }
         _ => {
             let own = command.get_arguments().filter(|argument| {
                 !argument.is_global_set() && !argument.is_hide_set() && argument.get_id() != "help"
@@ -63,6 +66,20 @@ fn is_argument(error: &Error) -> bool {
         Some(ContextValue::String(word)) => !word.starts_with('-'),
         Some(_) | None => false,
     }
+}
+
+/// Returns the form of the flag that a wrong word is meant as the value of, where the command has one
+/// that takes `true` or `false` behind an equals sign alone.
+fn behind_equals_sign(error: &Error, command: &Command) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    if !["true", "false"].contains(&word.as_str()) {
+        return None;
+    }
+    let mut flags = command.get_arguments();
+    let flag = flags.find(|flag| flag.is_require_equals_set())?;
+    Some(format!("write `--{}={word}`", flag.get_long()?))
 }
 
 /// Returns the arguments that a command takes beside its flags.
@@ -160,6 +177,14 @@ mod tests {
         );
         let told = explain("kanat flow update orders a.yaml b.yaml");
         assert!(told.contains("takes <FLOW> <FILE> and no more"), "{told}");
+    }
+
+    #[test]
+    fn a_value_without_its_equals_sign_is_answered_with_it() {
+        let told = explain("kanat environment update production --protected false");
+        assert!(told.contains("tip: write `--protected=false`"), "{told}");
+        let told = explain("kanat environment update production staging");
+        assert!(told.contains("takes one <ENVIRONMENT> at a time"), "{told}");
     }
 
     #[test]

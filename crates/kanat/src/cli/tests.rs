@@ -125,7 +125,11 @@ fn flag(argument: &Arg) -> String {
         true => argument.get_value_names().unwrap_or_default(),
         false => &[],
     };
-    let value: String = value.iter().map(|name| format!(" {name}")).collect();
+    // The value may be left out, and is told from the next argument by the equals sign.
+    let value: String = match argument.is_require_equals_set() {
+        true => value.iter().map(|name| format!("[={name}]")).collect(),
+        false => value.iter().map(|name| format!(" {name}")).collect(),
+    };
     format!("`{names}--{long}{value}`")
 }
 
