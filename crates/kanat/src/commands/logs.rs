@@ -28,6 +28,9 @@ pub struct Logs {
     /// `2d`.
     #[arg(long, value_parser = since::parse)]
     since: Option<String>,
+    /// Only messages received before an instant (ISO 8601), or longer ago than a time such as `1h`.
+    #[arg(long, value_parser = since::parse, conflicts_with = "follow")]
+    until: Option<String>,
     /// Looks into payload, id and error.
     #[arg(long, conflicts_with = "follow")]
     search: Option<String>,
@@ -59,8 +62,7 @@ impl Logs {
             hint_poll(session, &flow_id).await?;
         }
         if self.failed {
-            let since = query([("since", self.since.clone())]);
-            hint_callers(session, &self.of, &flow_id, since).await?;
+            hint_callers(session, &self.of, &flow_id, self.time()).await?;
         }
         if has_older {
             session.hint(&format!(
@@ -88,10 +90,8 @@ impl Logs {
 
     /// The latest messages, newest first, and whether there are older ones.
     async fn latest(&self, session: &Session, mut filter: Query) -> Result<(Vec<Json>, bool)> {
-        filter.extend(query([
-            ("since", self.since.clone()),
-            ("search", self.search.clone()),
-        ]));
+        filter.extend(self.time());
+        filter.extend(query([("search", self.search.clone())]));
         if self.failed {
             filter.extend(FAILED.map(|status| ("status", status.to_owned())));
         }
@@ -108,6 +108,11 @@ impl Logs {
             cursor = Some(answer.text("pagination.nextCursor"));
         }
         Ok((latest, has_older))
+    }
+
+    /// Returns the part of the query about the time of receipt.
+    fn time(&self) -> Query {
+        query([("since", self.since.clone()), ("until", self.until.clone())])
     }
 
     /// One line for a person, one JSON document a line or one YAML document for a program.
