@@ -41,7 +41,7 @@ fn taken(error: &Error, command: &Command) -> Option<String> {
             shown.map(|command| command.get_name().to_owned()).collect()
         }
         _ if is_argument(error) => {
-            let value = behind_equals_sign(error, command);
+            let value = with_equals_sign(error, command);
             return value.or_else(|| Some(arguments(&path, command)));
         }
         _ => {
@@ -69,8 +69,8 @@ fn is_argument(error: &Error) -> bool {
 }
 
 /// Returns the form of the flag that a wrong word is meant as the value of, where the command has one
-/// that takes `true` or `false` behind an equals sign alone.
-fn behind_equals_sign(error: &Error, command: &Command) -> Option<String> {
+/// that takes `true` or `false` after an equals sign alone.
+fn with_equals_sign(error: &Error, command: &Command) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else {
         return None;
     };

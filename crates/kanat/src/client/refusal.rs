@@ -28,7 +28,7 @@ impl Refusal {
 
     /// Returns the refusal that the service would answer with for this error. Dry runs end with it
     /// where a rule of the service is known here as well.
-    pub fn foretold(error: &kanat_model::Error) -> Self {
+    pub fn of(error: &kanat_model::Error) -> Self {
         let details = error.details.iter();
         let details =
             details.map(|detail| json!({ "field": detail.field, "message": detail.message }));
@@ -200,15 +200,15 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_foretold_in_the_words_of_the_service() {
+    fn a_refusal_beforehand_has_the_words_of_the_service() {
         let active = kanat_model::published_api::VersionStatus::Active;
         let error = active.retire(None, kanat_model::Timestamp::now());
-        let text = Refusal::foretold(&error.unwrap_err()).to_string();
+        let text = Refusal::of(&error.unwrap_err()).to_string();
         assert!(text.starts_with("a version that is active"), "{text}");
         assert!(text.ends_with("\non the command line: --force"), "{text}");
         let error = kanat_model::Error::field("gracePeriod", "is longer than 30d");
         assert_eq!(
-            Refusal::foretold(&error).to_string(),
+            Refusal::of(&error).to_string(),
             "gracePeriod: is longer than 30d\non the command line: --grace"
         );
     }

@@ -237,8 +237,7 @@ async fn existing(client: &Client, environment: &str) -> Result<Json> {
 /// something is in it.
 async fn check_deletion(client: &Client, found: &Json) -> Result<()> {
     let name = found.text("name");
-    let refused =
-        |text: String| Err(Refusal::foretold(&kanat_model::Error::precondition(text)).into());
+    let refused = |text: String| Err(Refusal::of(&kanat_model::Error::precondition(text)).into());
     if found.text("isDefault") == "true" {
         return refused(format!(
             "environment {name:?} is the default one, which stays"

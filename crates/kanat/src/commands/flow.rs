@@ -308,7 +308,7 @@ async fn rotate(session: &Session, flow: &str, rotation: &Rotation) -> Result<()
         if found.text("config.source.trigger") != "webhook" {
             let text = "only a flow with the trigger webhook has a token";
             let error = kanat_model::Error::precondition(text);
-            return Err(Refusal::foretold(&error).into());
+            return Err(Refusal::of(&error).into());
         }
     }
     let what = format!("the webhook address of flow {flow}");

@@ -223,7 +223,7 @@ async fn check_id(client: &Client, keys: &str, key: &str) -> Result<()> {
         return Ok(());
     }
     let error = kanat_model::Error::not_found("consumer key", key);
-    Err(Refusal::foretold(&error).into())
+    Err(Refusal::of(&error).into())
 }
 
 /// A key that has not ended.

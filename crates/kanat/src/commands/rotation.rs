@@ -32,7 +32,7 @@ impl Rotation {
             && let Err(reason) = kanat_flow::duration::parse(grace)
         {
             let error = kanat_model::Error::field("gracePeriod", reason);
-            return Err(Refusal::foretold(&error).into());
+            return Err(Refusal::of(&error).into());
         }
         match &self.grace {
             Some(grace) if !ends_at_once(grace) => self.consent.announce(&format!(

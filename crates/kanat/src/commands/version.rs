@@ -142,7 +142,7 @@ fn check_retirement(name: &str, versions: &[Json], label: &str, force: bool) -> 
     let found = versions.find(|version| version.text("version") == label);
     let found = found.ok_or_else(|| {
         let text = format!("published API {name:?} has no version {label:?}");
-        Refusal::foretold(&Error::new(Code::NotFound, text))
+        Refusal::of(&Error::new(Code::NotFound, text))
     })?;
     // The service says what it makes of a status that is not known here.
     let Some(status) = VersionStatus::parse(&found.text("status")) else {
@@ -153,7 +153,7 @@ fn check_retirement(name: &str, versions: &[Json], label: &str, force: bool) -> 
         true => status.retire_at_once(),
         false => status.retire(sunset, Timestamp::now()),
     };
-    retired.map_err(|error| Refusal::foretold(&error))?;
+    retired.map_err(|error| Refusal::of(&error))?;
     Ok(())
 }
 

@@ -56,11 +56,11 @@ fn an_api_is_opened_to_everybody_after_a_question() {
 /// Asserts that a command fails, and that its dry run ends with the same code and the same error.
 fn assert_fails_alike(service: &Service, arguments: &[&str], expected: &str) {
     let dry_run = [arguments, &["--dry-run"]].concat();
-    let (dry_code, foretold) = service.fail(&dry_run);
+    let (dry_code, dry_said) = service.fail(&dry_run);
     let acting = [arguments, &["--yes"]].concat();
     let (code, said) = service.fail(&acting);
-    assert!(foretold.contains(expected), "{arguments:?}: {foretold}");
-    assert_eq!(foretold, said, "{arguments:?}");
+    assert!(dry_said.contains(expected), "{arguments:?}: {dry_said}");
+    assert_eq!(dry_said, said, "{arguments:?}");
     assert_eq!(dry_code, code, "{arguments:?}");
 }
 

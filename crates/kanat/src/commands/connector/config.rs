@@ -297,7 +297,7 @@ mod tests {
             let message = format!("is required when auth is {kind}");
             let error = kanat_model::Error::field(format!("config.{field}"), message);
             let removed = vec![removed.to_owned()];
-            let explained = UnsetFlags { removed }.explain(Refusal::foretold(&error).into());
+            let explained = UnsetFlags { removed }.explain(Refusal::of(&error).into());
             explained.to_string()
         };
         let error = explained("token", "token", "bearer");
