@@ -23,8 +23,8 @@ const MIN_SHARE_CALLS: u32 = 4;
 /// Shortest time after which a store without tokens is asked again.
 const MIN_RETRY: Duration = Duration::from_millis(10);
 
-/// Longest time after which a store without tokens is asked again, for a period of up to 800 ms. For
-/// a longer period it is an eighth of the period: 125 ms for a second.
+/// Longest time after which a store without tokens is asked again, for a period of up to 800 ms.
+/// For a longer period it is an eighth of the period: 125 ms for a second.
 const MAX_RETRY: Duration = Duration::from_millis(100);
 
 /// Time after which a store whose day is used up is asked again.
