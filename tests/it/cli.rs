@@ -4,6 +4,7 @@
 mod adapter;
 mod api_key;
 mod batch;
+mod environment;
 mod eval;
 mod flow;
 mod login;

@@ -304,6 +304,13 @@ impl Client {
             .await
     }
 
+    /// Changes what still has the `etag` that a read gave.
+    pub async fn patch_if(&self, path: &str, etag: &str, body: &impl Serialize) -> Result<Json> {
+        let request = self.request(Method::PATCH, path).json(body);
+        self.json(request.header("if-match", format!("\"{etag}\"")))
+            .await
+    }
+
     pub async fn put(&self, path: &str, body: &impl Serialize) -> Result<Json> {
         self.json(self.request(Method::PUT, path).json(body)).await
     }

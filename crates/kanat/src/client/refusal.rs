@@ -26,6 +26,12 @@ impl Refusal {
         refusal.is_some_and(|refusal| refusal.status == status)
     }
 
+    /// Returns whether an error is a refusal with this code.
+    pub fn has_code(error: &anyhow::Error, code: Code) -> bool {
+        let refusal = error.downcast_ref::<Self>();
+        refusal.is_some_and(|refusal| refusal.code == code.as_str())
+    }
+
     /// Returns the refusal that the service would answer with for this error. Dry runs end with it
     /// where a rule of the service is known here as well.
     pub fn of(error: &kanat_model::Error) -> Self {

@@ -209,6 +209,9 @@ fn warned(session: &Session, answer: &Json) {
         session.hint(&format!(
             "it cannot be used: its provider gives no access token: {why}"
         ));
+    } else if answer.text("authorization.status") == "missing" && answer.has("health.reason") {
+        let why = answer.text("health.reason");
+        session.hint(&format!("it has no access token yet: {why}"));
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use kanat_model::nearest;
+use kanat_model::{Code, nearest};
 use serde_json::{Value, json};
 
 use super::confirm::Consent;
@@ -107,13 +107,13 @@ impl Settings {
 
     /// Returns the body of a request with these settings and a name. `former` has the variables
     /// that the environment has.
-    fn with_name(self, name: Option<String>, mut former: BTreeMap<String, String>) -> Json {
+    fn with_name(&self, name: Option<&str>, mut former: BTreeMap<String, String>) -> Json {
         let changes_variables = self.names_variables();
         let retention_days = self.retention_days.map(|days| match days {
             0 => Json::from(Value::Null),
             days => Json::from(json!(days)),
         });
-        former.extend(self.variables);
+        former.extend(self.variables.iter().cloned());
         former.retain(|name, _| !self.removed.contains(name));
         Json::given(json!({
             "name": name, "baseUrl": self.base_url, "protected": self.protected,
@@ -163,7 +163,7 @@ impl Command {
             }
             Self::Create { name, settings } => {
                 settings.check_variables(&BTreeMap::new())?;
-                let body = settings.with_name(Some(name), BTreeMap::new());
+                let body = settings.with_name(Some(&name), BTreeMap::new());
                 let answer = session.post(ENVIRONMENT.path, &body, |environment| {
                     let id = environment.text("id");
                     format!("environment {} is created ({id})", environment.text("name"))
@@ -176,16 +176,7 @@ impl Command {
                 environment,
                 name,
                 settings,
-            } => {
-                let former = variables(&existing(client, &environment).await?);
-                settings.check_variables(&former)?;
-                let changes = settings.with_name(name, former);
-                let changed =
-                    |answer: &Json| format!("environment {} is changed", answer.text("name"));
-                session
-                    .change(&path(&environment), &changes, "give a flag", changed)
-                    .await
-            }
+            } => change(session, &environment, name.as_deref(), &settings).await,
             Self::Delete {
                 environment,
                 consent,
@@ -230,6 +221,34 @@ async fn existing(client: &Client, environment: &str) -> Result<Json> {
             )))
         }
         found => found,
+    }
+}
+
+/// Changes an environment. The service replaces all variables at once, so that an environment which
+/// somebody else has changed meanwhile is read again.
+async fn change(
+    session: &Session,
+    environment: &str,
+    name: Option<&str>,
+    settings: &Settings,
+) -> Result<()> {
+    loop {
+        let found = existing(&session.client, environment).await?;
+        let former = variables(&found);
+        settings.check_variables(&former)?;
+        let changes = settings.with_name(name, former);
+        let path = path(environment);
+        let changed = session.change_if(
+            &path,
+            &found.text("etag"),
+            &changes,
+            "give a flag",
+            |answer| format!("environment {} is changed", answer.text("name")),
+        );
+        match changed.await {
+            Err(error) if Refusal::has_code(&error, Code::Aborted) => {}
+            changed => return changed,
+        }
     }
 }
 

@@ -61,10 +61,21 @@ impl Session {
         advice: &str,
         text: impl FnOnce(&Json) -> String,
     ) -> Result<()> {
-        if changes.is_empty() {
-            return Err(usage(format!("nothing is to be changed: {advice}")));
-        }
+        refuse_if_nothing(changes, advice)?;
         self.print(&self.client.patch(path, changes).await?, text)
+    }
+
+    /// Changes the thing at `path` as [`Self::change`] does, if it still has the `etag` of a read.
+    pub async fn change_if(
+        &self,
+        path: &str,
+        etag: &str,
+        changes: &Json,
+        advice: &str,
+        text: impl FnOnce(&Json) -> String,
+    ) -> Result<()> {
+        refuse_if_nothing(changes, advice)?;
+        self.print(&self.client.patch_if(path, etag, changes).await?, text)
     }
 
     /// Prints a page of the list at `path`.
@@ -158,4 +169,11 @@ pub fn query<const N: usize>(parameters: [(&'static str, Option<String>); N]) ->
     given
         .filter_map(|(name, value)| Some((name, value?)))
         .collect()
+}
+
+fn refuse_if_nothing(changes: &Json, advice: &str) -> Result<()> {
+    if changes.is_empty() {
+        return Err(usage(format!("nothing is to be changed: {advice}")));
+    }
+    Ok(())
 }
