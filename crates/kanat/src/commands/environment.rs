@@ -238,13 +238,9 @@ async fn change(
         settings.check_variables(&former)?;
         let changes = settings.with_name(name, former);
         let path = path(environment);
-        let changed = session.change_if(
-            &path,
-            &found.text("etag"),
-            &changes,
-            "give a flag",
-            |answer| format!("environment {} is changed", answer.text("name")),
-        );
+        let text = |answer: &Json| format!("environment {} is changed", answer.text("name"));
+        let etag = found.text("etag");
+        let changed = session.change_if(&path, &etag, &changes, "give a flag", text);
         match changed.await {
             Err(error) if Refusal::has_code(&error, Code::Aborted) => {}
             changed => return changed,
