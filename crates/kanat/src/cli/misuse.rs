@@ -68,8 +68,8 @@ fn is_argument(error: &Error) -> bool {
     }
 }
 
-/// Returns the form of the flag that a wrong word is meant as the value of, where the command has one
-/// that takes `true` or `false` after an equals sign alone.
+/// Returns the form of the flag that a wrong word is meant as the value of, where the command has
+/// one that takes `true` or `false` after an equals sign alone.
 fn with_equals_sign(error: &Error, command: &Command) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else {
         return None;

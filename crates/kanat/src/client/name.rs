@@ -176,8 +176,9 @@ impl Client {
     }
 }
 
-/// Returns the known name that was probably meant, as a question: a near one, one of which a word is
-/// meant, such as `GET /ping` by `ping`, or one that is cut short, such as `production` by `prod`.
+/// Returns the known name that was probably meant, as a question: a near one, one of which a word
+/// is meant, such as `GET /ping` by `ping`, or one that is cut short, such as `production` by
+/// `prod`.
 fn suggestion(text: &str, names: &[String]) -> String {
     let names = || names.iter().map(String::as_str);
     let near = nearest::suggestion(text, names());

@@ -213,7 +213,8 @@ async fn one(client: &Client, api: &str, key: &str) -> Result<String> {
     }
 }
 
-/// Errors where `key` is the id of no key in the list at `keys`. A consumer is looked for elsewhere.
+/// Errors where `key` is the id of no key in the list at `keys`. A consumer is looked for
+/// elsewhere.
 async fn check_id(client: &Client, keys: &str, key: &str) -> Result<()> {
     if !key.starts_with(PREFIX) {
         return Ok(());
