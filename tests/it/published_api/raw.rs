@@ -292,7 +292,8 @@ async fn headers(app: &TestApp) {
     );
     let apis = app.api.get(PATH).await.expect(200);
     let mut apis = apis["data"].as_array().unwrap().iter();
-    let orders = apis.find(|api| api["path"] == "orders/{id}").unwrap();
+    let orders = apis.find(|api| api["path"] == "orders/{id}" && api["method"] == "POST");
+    let orders = orders.unwrap();
     let versions = format!("{PATH}/{}/versions", text(&orders["id"]));
     let second = app.api.post(&versions, &json!({"version": "v2"})).await;
     second.expect(201);
