@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use kanat_auth::{consumer_key as auth, key::NewKey};
 use kanat_message_log::KeyUsage;
-use kanat_model::consumer_key::{Status, check_consumer};
+use kanat_model::consumer_key::{Standing, Status, check_consumer};
 use kanat_model::id::{ConsumerKeyId, PublishedApiId};
 use kanat_model::page::{ListPage, Page};
 use kanat_model::{Error, Result, Secret, Timestamp};
@@ -14,10 +14,29 @@ use kanat_proto::plan::v1 as plan;
 use kanat_store::Db;
 use kanat_store::consumer_key::{self, ConsumerKey};
 use kanat_store::published_api::PublishedApi;
+use sha2::{Digest, Sha256};
 
 use crate::app::audit::{self, Audited, KeyOfApi};
+use crate::app::call::ResourceRevision;
 use crate::app::faults::both;
-use crate::app::{App, Call, ChangeResult, FieldUpdate, PublishTransaction, grace};
+use crate::app::{App, Call, ChangeResult, FieldUpdate, PublishTransaction, change, grace};
+
+impl ResourceRevision for ConsumerKey {
+    /// Returns a number of the values that an update can change: changes are not counted.
+    fn revision(&self) -> u64 {
+        let Standing {
+            suspended,
+            expires_at,
+            revoked_at,
+        } = self.standing;
+        let ends = [expires_at, revoked_at].map(|end| end.map(Timestamp::as_millis));
+        let limits = [self.rate_limit_per_second, self.daily_limit];
+        let digest = Sha256::digest(format!("{limits:?} {suspended} {ends:?}"));
+        digest[..6]
+            .iter()
+            .fold(0, |number, byte| number << 8 | u64::from(*byte))
+    }
+}
 
 /// How much a key may be used; none is without limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -121,10 +140,12 @@ pub async fn update(
     update: Update,
 ) -> Result<ChangeResult<KeyView>> {
     let mut change = call.change().await?;
+    change::lock(&mut change, &call.caller.environment_id).await?;
     let (api, mut key) = key_of(call, &mut change, api, id).await?;
     if call.caller.repeats(&mut change, id).await? {
         return seen(&call.app, change.commit(key).await?).await;
     }
+    call.if_match.check(key.revision())?;
     let before = key.clone();
     let now = Timestamp::now();
     let mut limits = Limits {

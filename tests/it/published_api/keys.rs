@@ -94,6 +94,15 @@ async fn keys_follow_the_table_of_the_spec() {
     assert_eq!(&third["status"], &json!("active"));
     assert_eq!(&third["rateLimitPerSecond"], &json!(20));
     assert_eq!(third["dailyLimit"], 1000);
+    let read = format!("\"{}\"", text(&third["etag"]));
+    let if_read = app.api.with_header("if-match", &read);
+    let more = if_read.put(&third_path, &json!({"dailyLimit": 2000})).await;
+    assert_ne!(more.header("etag"), read, "{}", more.text);
+    more.expect(200);
+    let late = if_read.put(&third_path, &json!({"dailyLimit": 7})).await;
+    late.expect_error(409, "ABORTED");
+    let back = json!({"dailyLimit": 1000});
+    app.api.put(&third_path, &back).await.expect(200);
     // A limit is taken away by null, and only that one.
     let third = app
         .api

@@ -6,6 +6,7 @@ use kanat_proto::v1 as wire;
 use kanat_store::consumer_key::ConsumerKey;
 
 use crate::app::consumer_key::{IssuedKey, KeyView, Limits, Update};
+use crate::app::etag;
 use crate::carry::carry;
 use crate::grpc::clear;
 
@@ -77,12 +78,14 @@ pub fn seen(seen: KeyView, now: Timestamp) -> wire::ConsumerKey {
 }
 
 fn key(key: ConsumerKey, now: Timestamp) -> wire::ConsumerKey {
+    let tag = etag(&key);
     carry!(
         wire::ConsumerKey, key { consumer, prefix, rate_limit_per_second, daily_limit }
         text { id, api_id, created_at }
         optional { rotated_from }
         with {
             key_shown: None,
+            etag: tag,
             status: key.standing.status(now).as_str().to_owned(),
             expires_at: key.standing.expires_at.map(|at| at.to_string()),
             revoked_at: key.standing.revoked_at.map(|at| at.to_string()),
