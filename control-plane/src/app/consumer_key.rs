@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::app::audit::{self, Audited, KeyOfApi};
 use crate::app::call::ResourceRevision;
 use crate::app::faults::both;
-use crate::app::{App, Call, ChangeResult, FieldUpdate, PublishTransaction, change, grace};
+use crate::app::{App, Call, ChangeResult, FieldUpdate, PublishTransaction, grace};
 
 impl ResourceRevision for ConsumerKey {
     /// Returns a number of the values that an update can change: changes are not counted.
@@ -140,7 +140,6 @@ pub async fn update(
     update: Update,
 ) -> Result<ChangeResult<KeyView>> {
     let mut change = call.change().await?;
-    change::lock(&mut change, &call.caller.environment_id).await?;
     let (api, mut key) = key_of(call, &mut change, api, id).await?;
     if call.caller.repeats(&mut change, id).await? {
         return seen(&call.app, change.commit(key).await?).await;
@@ -284,6 +283,7 @@ fn of_api<'a>(api: &'a PublishedApi, key: &'a ConsumerKey) -> KeyOfApi<'a> {
     KeyOfApi { api, key }
 }
 
+/// Reads a key that is to be changed, and its API. Other changes of the key wait.
 async fn key_of(
     call: &Call,
     db: &mut Db,
@@ -291,6 +291,7 @@ async fn key_of(
     id: &ConsumerKeyId,
 ) -> Result<(PublishedApi, ConsumerKey)> {
     let api = call.existing(db, api).await?;
+    consumer_key::lock(db, &api.id, id).await?;
     let found = consumer_key::get(db, &api.id, id).await?;
     Ok((
         api,

@@ -26,7 +26,7 @@ pub trait Resources: Tables {
 /// Builds a connector instance from its plan, with its access token or the reason why it has none.
 ///
 /// # Errors
-/// What is wrong with its config, without any of its values.
+/// The config does not fit; the text says why, without any of its values.
 pub fn instance(plan: ConnectorInstance) -> Result<Instance, String> {
     let instance = Instance::new(plan.id, plan.name, &plan.catalog_id, &plan.config)?;
     if !plan.access_token.is_empty() {

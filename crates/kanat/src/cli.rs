@@ -61,7 +61,7 @@ pub struct Connection {
         help_heading = "Client options"
     )]
     pub env: Option<String>,
-    /// Whether the command is to change nothing, because it has `--dry-run`.
+    /// True if the command is to change nothing, because it has `--dry-run`.
     #[arg(skip)]
     pub is_dry_run: bool,
 }

@@ -38,7 +38,7 @@ pub struct Client {
     url: String,
     credential: Option<Credential>,
     environment: Option<String>,
-    /// Whether requests that could change something are refused.
+    /// True if requests that could change something are refused.
     is_dry_run: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What both ends of the plan stream must agree on: names and hashes of resources, hashes of sets
+//! Agreements of both ends of the plan stream: names and hashes of resources, hashes of sets
 //! of them, the chunks of a snapshot, the parts of a lookup table, the bodies of flows and of
 //! published APIs, the form in which a plan is saved in the message log, the plan schemas that a
 //! build can run, and the times of heartbeats. Also a map of resources, which both ends use. No

@@ -28,6 +28,10 @@ record! {
 statements! {
     fn insert(..key: &ConsumerKey);
 
+    /// Makes other changes of the key wait for the end of this transaction.
+    fn lock(api: &PublishedApiId, id: &ConsumerKeyId) =
+        "UPDATE consumer_key SET suspended = suspended WHERE api_id = $1 AND id = $2";
+
     fn get(api: &PublishedApiId, id: &ConsumerKeyId) -> Option<ConsumerKey> =
         "SELECT {COLUMNS} FROM consumer_key WHERE api_id = $1 AND id = $2";
 
