@@ -2,6 +2,22 @@
 
 use crate::{Error, Result};
 
+/// Largest number of messages that one call retries, replays or discards.
+pub const MAX_BULK: u64 = 10_000;
+
+/// Checks that one call may take up this many messages.
+///
+/// # Errors
+/// `found` is more than [`MAX_BULK`].
+pub fn check_bulk(found: u64) -> Result<()> {
+    if found <= MAX_BULK {
+        return Ok(());
+    }
+    Err(Error::precondition(format!(
+        "{found} messages fit, and one call takes up {MAX_BULK}: narrow it down"
+    )))
+}
+
 texts! {
     /// State of a message.
     pub enum Status {

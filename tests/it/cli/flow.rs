@@ -172,6 +172,15 @@ async fn a_test_shows_the_call_and_a_file_of_another_flow_is_refused() {
         diff.starts_with("~ target.endpoint: ") && diff.contains("-> \"/orders\""),
         "{diff}"
     );
+    let changed = FLOW.replace("mapping:", "description: Orders\nmapping:");
+    cli.file("changed.yaml", &changed);
+    let kept = cli.run(&["flow", "apply", "changed.yaml"]).await.fails(1);
+    assert!(
+        kept.contains("flow by-hand has a draft") && kept.contains("--discard-draft"),
+        "{kept}"
+    );
+    let still = cli.run(&["flow", "diff", "by-hand"]).await.expect();
+    assert_eq!(still, diff);
     cli.run(&["flow", "rollback", "by-hand", "1"])
         .await
         .fails(1);

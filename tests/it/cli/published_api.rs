@@ -147,9 +147,13 @@ async fn an_api_is_published_and_called_from_the_shell() {
             .fails(1)
             .contains("2099-12-31")
     );
-    cli.run(&["version", "retire", "quotes", "v1", "--force"])
-        .await
-        .expect();
+    let early = ["version", "retire", "quotes", "v1", "--force"];
+    let asked = cli.run(&early).await.fails(1);
+    assert!(
+        asked.contains("2099-12-31") && asked.contains("--yes"),
+        "{asked}"
+    );
+    cli.run(&[&early[..], &["--yes"]].concat()).await.expect();
     assert!(
         cli.run(&["version", "list", "quotes"])
             .await

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::stream::{self, Stream, StreamExt};
 use kanat_message_log::{Filter, Message, NewMessage, Position, RetryVersion, Tenant, key};
 use kanat_model::id::MessageId;
-use kanat_model::message::Status;
+use kanat_model::message::{MAX_BULK, Status, check_bulk};
 use kanat_model::page::Page;
 use kanat_model::{Code, Error, Result, Timestamp};
 use serde_json::json;
@@ -15,9 +15,6 @@ use super::{Query, append, deployed, replayed, retry_version};
 use crate::app::audit::{self, Entity};
 use crate::app::flow::PlanKeys;
 use crate::app::{App, Call};
-
-/// Messages that one call may take up.
-const MAX_MESSAGES: u64 = 10_000;
 
 /// Ids that the audit log tells of one call.
 const MAX_LISTED_IDS: usize = 100;
@@ -232,17 +229,11 @@ async fn find(app: &App, filter: &Filter) -> Result<Vec<Message>> {
     let mut position = Position::Page(Page::new(Some(Page::MAX_LIMIT), None));
     loop {
         let page = app.log.list(filter, position).await?;
-        if page.total > MAX_MESSAGES {
-            let message = format!(
-                "{} messages fit, and one call takes up {MAX_MESSAGES}: narrow it down",
-                page.total
-            );
-            return Err(Error::precondition(message));
-        }
+        check_bulk(page.total)?;
         found.extend(page.messages.into_iter().map(without_payload));
         match page.next {
             // Messages that arrive meanwhile do not make it endless.
-            Some(cursor) if (found.len() as u64) < MAX_MESSAGES => {
+            Some(cursor) if (found.len() as u64) < MAX_BULK => {
                 position = Position::After {
                     cursor,
                     limit: Page::MAX_LIMIT,

@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::confirm::Consent;
 use super::{Page, Session, since};
-use crate::client::Client;
 use crate::client::name::{ENVIRONMENT, segment};
+use crate::client::{Client, Refusal};
 use crate::exit::failure;
 use crate::output::{Format, Json};
 
@@ -58,7 +58,7 @@ pub enum Command {
 }
 
 const COLUMNS: &str = "NAME:name,ROLE:role,KEY:prefix,ENVIRONMENT:environment,\
-                       LAST USED:lastUsedAt,EXPIRES:expiresAt,ID:id";
+                       LAST USED:lastUsedAt,EXPIRES:expiresAt,CREATED BY:createdBy.name,ID:id";
 
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
@@ -104,6 +104,21 @@ impl Command {
             }
         }
     }
+}
+
+/// Returns the keys that the member with this id has made and that still open the API; none where
+/// the caller may not list keys.
+///
+/// # Errors
+///
+/// When the service cannot be asked.
+pub async fn made_by(client: &Client, member_id: &str) -> Result<Vec<Json>> {
+    let mut keys = match client.all(PATH, &[]).await {
+        Err(error) if Refusal::has_status(&error, 403) => Vec::new(),
+        keys => keys?,
+    };
+    keys.retain(|key| key.text("createdBy.id") == member_id);
+    Ok(keys)
 }
 
 /// Prints keys, for a person with the names of their environments.

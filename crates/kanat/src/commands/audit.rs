@@ -63,8 +63,9 @@ pub struct List {
     page: Page,
 }
 
-const COLUMNS: &str = "AT:at,ACTION:action,NAME:entityName,ENTITY:entityId,BY:actor.name,VIA:via,\
-                       STATUS:status,ADDRESS:address,ID:id";
+const COLUMNS: &str = "AT:at,ACTION:action,NAME:entityName,ENTITY:entityId,\
+                       ENVIRONMENT:environmentId,BY:actor.name,VIA:via,STATUS:status,\
+                       ADDRESS:address,ID:id";
 const FIELDS: &str = "Intact:intact,Broken at:brokenAt,Reason:reason,Entries:entries,From:from,\
                       To:to,Unchained:unchained,Head:head";
 

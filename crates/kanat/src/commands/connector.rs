@@ -209,9 +209,15 @@ fn warned(session: &Session, answer: &Json) {
         session.hint(&format!(
             "it cannot be used: its provider gives no access token: {why}"
         ));
-    } else if answer.text("authorization.status") == "missing" && answer.has("health.reason") {
-        let why = answer.text("health.reason");
-        session.hint(&format!("it has no access token yet: {why}"));
+    } else if answer.text("authorization.status") == "missing" {
+        let name = answer.text("name");
+        session.hint(&match answer.text("health.reason") {
+            why if why.is_empty() => format!(
+                "it has no access token yet: where a person gives consent, `kanat connector \
+                 connect {name}` has the address"
+            ),
+            why => format!("it has no access token yet: {why}"),
+        });
     }
 }
 

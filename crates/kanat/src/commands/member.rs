@@ -5,8 +5,9 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::confirm::Consent;
-use super::{Page, Session};
+use super::{Page, Session, api_key};
 use crate::client::name::MEMBER;
+use crate::client::{Client, Refusal};
 use crate::exit::{failure, usage};
 use crate::output::{Json, table};
 
@@ -82,20 +83,51 @@ impl Command {
             }
             Self::Remove { member, consent } => {
                 let path = client.path(&MEMBER, &member).await?;
-                if !consent.is_given() {
-                    client.get(&path, &[]).await?;
+                let found = client.get(&path, &[]).await?;
+                if consent.is_dry_run() {
+                    refuse_last_owner(client, &found).await?;
                 }
+                let keys = api_key::made_by(client, &found.text("id")).await?;
                 consent.ask(&format!(
                     "member {member} {} be removed at once; the service refuses the person from \
-                     then on",
-                    consent.will()
+                     then on{}",
+                    consent.will(),
+                    match keys.is_empty() {
+                        true => "",
+                        false => ", but not the API keys that the person has made",
+                    }
                 ))?;
                 client.delete(&path).await?;
-                session.done(&format!("member {member} is removed"))
+                session.done(&format!("member {member} is removed"))?;
+                for key in keys {
+                    session.hint(&format!(
+                        "API key {:?} ({}), which the person has made, goes on: `kanat api-key \
+                         revoke {}` ends it",
+                        key.text("name"),
+                        key.text("role"),
+                        key.text("id")
+                    ));
+                }
+                Ok(())
             }
             Self::Accept { link } => accept(session, &link).await,
         }
     }
+}
+
+/// Errors when the service would refuse to remove a member, as the last owner of the account.
+async fn refuse_last_owner(client: &Client, member: &Json) -> Result<()> {
+    let is_owner =
+        |member: &Json| member.text("role") == "owner" && member.text("status") == "active";
+    let id = member.text("id");
+    let is_other = |other: &Json| is_owner(other) && other.text("id") != id;
+    if !is_owner(member) || client.all(MEMBER.path, &[]).await?.iter().any(is_other) {
+        return Ok(());
+    }
+    let error = kanat_model::Error::precondition(
+        "the last owner stays: make another member an owner first",
+    );
+    Err(Refusal::of(&error).into())
 }
 
 /// Invites a person, and prints the link alone on standard output, so that a shell can take it.

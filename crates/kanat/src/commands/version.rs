@@ -122,9 +122,11 @@ impl Command {
                     other.text("status") != "retired" && other.text("version") != version
                 };
                 let what = format!("version {version} of {api} will answer 410 for ever");
-                match listed.list("data").iter().any(serves) {
-                    true => consent.announce(&what)?,
-                    false => consent.ask(&format!("{what}, and no other one serves"))?,
+                let is_early = check_retirement(&api, listed.list("data"), &version, false);
+                match (listed.list("data").iter().any(serves), is_early) {
+                    (false, _) => consent.ask(&format!("{what}, and no other one serves"))?,
+                    (true, Err(reason)) if force => consent.ask(&format!("{what}: {reason}"))?,
+                    (true, _) => consent.announce(&what)?,
                 }
                 let path = format!("{all}/{}/retire", segment(&version));
                 let retired = |_: &Json| format!("version {version} of {api} is retired");

@@ -112,7 +112,12 @@ impl Update {
                 .method
                 .as_ref()
                 .is_some_and(|method| !method.eq_ignore_ascii_case(&before.text("method")));
-        is_moved.then(|| format!("calls of {} get 404 from now on", place(before)))
+        is_moved.then(|| {
+            format!(
+                "calls of {} get 404 from now on, unless another API has the new place",
+                place(before)
+            )
+        })
     }
 
     /// Returns who may call from now on where another kind of authentication is given.

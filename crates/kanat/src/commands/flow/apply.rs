@@ -20,6 +20,9 @@ pub struct Apply {
     /// Summary of the change, for the list of versions.
     #[arg(long)]
     summary: Option<String>,
+    /// Replace drafts that are not deployed, which no version keeps.
+    #[arg(long)]
+    discard_draft: bool,
 }
 
 /// A definition that is right by itself.
@@ -55,6 +58,9 @@ impl Apply {
         let mut flows = Vec::with_capacity(sources.len());
         for source in &sources {
             flows.push(existing(session, source).await?);
+        }
+        if !self.discard_draft {
+            keep_drafts(sources.iter().zip(&flows))?;
         }
         check(session, sources.iter().zip(&flows)).await?;
         let mut refused = 0;
@@ -176,6 +182,39 @@ async fn check(
         }
     }
     nothing_if(refused, count)
+}
+
+/// Errors when a deployed flow has a draft of another definition, which would be lost: no version
+/// has it.
+fn keep_drafts<'s>(sources: impl Iterator<Item = (&'s Source, &'s Option<Json>)>) -> Result<()> {
+    let lost: Vec<String> = sources
+        .filter_map(|(source, flow)| {
+            let flow = flow.as_ref()?;
+            loses_draft(flow, &source.text).then(|| flow.text("name"))
+        })
+        .collect();
+    let Some(first) = lost.first() else {
+        return Ok(());
+    };
+    let holders = match lost.len() {
+        1 => format!("flow {first} has a draft that is not deployed"),
+        _ => format!(
+            "flows {} have drafts that are not deployed",
+            lost.join(", ")
+        ),
+    };
+    Err(failure(format!(
+        "nothing was applied: {holders}, and apply would throw away what no version keeps: deploy \
+         it first, or give --discard-draft\nsee what differs with `kanat flow diff {first}`"
+    )))
+}
+
+/// Returns whether this definition would replace a draft of another one beside the version that
+/// runs.
+fn loses_draft(flow: &Json, text: &str) -> bool {
+    !flow.text("deployedVersion").is_empty()
+        && flow.text("draft") == "true"
+        && flow.text("yamlConfig") != text
 }
 
 /// Returns whether a deployed flow has this definition and no draft beside it.

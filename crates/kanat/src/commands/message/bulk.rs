@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use anyhow::Result;
 use kanat_model::Timestamp;
-use kanat_model::message::Status;
+use kanat_model::message::{Status, check_bulk};
 use serde_json::json;
 
 use super::Filter;
@@ -146,6 +146,7 @@ impl Selection {
             let none = |_: &Json| format!("nothing matches: {} of 0 messages", verb.as_str());
             return session.print(&json!({ "count": 0 }).into(), none);
         }
+        check_bulk(total as u64).map_err(|error| Refusal::of(&error))?;
         if self.consent.is_dry_run() && !self.messages.is_empty() {
             self.check_ids(session, verb, &flow_id).await?;
         }
