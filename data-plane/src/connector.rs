@@ -185,18 +185,21 @@ impl Connectors {
 }
 
 impl CallPermit {
-    /// Records the result of the call.
-    pub fn record(mut self, outcome: Outcome) {
+    /// Records the result of the call. Returns the time for which calls pause, if it is a failure
+    /// and the breaker is open now.
+    pub fn record(mut self, outcome: Outcome) -> Option<Duration> {
         self.record_once(outcome);
+        let pause = self.breaker.lock().pause(Instant::now());
+        pause.filter(|_| outcome == Outcome::Failure)
     }
 
     fn record_once(&mut self, outcome: Outcome) {
         self.is_recorded = true;
-        match self
+        let transition = self
             .breaker
             .lock()
-            .record(outcome, self.kind, Instant::now())
-        {
+            .record(outcome, self.kind, Instant::now());
+        match transition {
             Some(Transition::Opened) => {
                 metrics().breaker_transitions.count("open");
                 tracing::warn!(

@@ -3,10 +3,11 @@
 //! No value of an answer is kept.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use kanat_catalog::shape::Shape;
-use kanat_model::Mask;
 use kanat_model::id::EnvironmentId;
+use kanat_model::{Mask, Timestamp};
 use kanat_proto::node::v1 as wire;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -49,6 +50,8 @@ struct Statistics {
     endpoints: HashMap<String, Shape>,
     /// SHA-256 of an access token that was refused.
     refused_token: Vec<u8>,
+    /// End of the pause of calls that began last, if one began.
+    paused_until: Option<Timestamp>,
     /// Failure of the last poll of each flow, if it failed.
     polls: HashMap<String, Option<String>>,
 }
@@ -81,6 +84,16 @@ impl Observer<'_> {
         self.with(instance, |statistics, _| {
             failure.clone_into(&mut statistics.failure)
         });
+    }
+
+    /// Records that calls of an instance pause from now on. It is reported at once, however few the
+    /// calls were.
+    pub fn paused(&self, instance: &str, pause: Duration) {
+        let until = Timestamp::now().after(pause);
+        self.with(instance, |statistics, _| {
+            statistics.paused_until = Some(until);
+        });
+        self.observed.urgent.notify_one();
     }
 
     /// Records the result of a poll; `failure` is an error of the other side, without secrets. A
@@ -183,17 +196,18 @@ impl Observations {
 impl Statistics {
     fn take(&mut self, connector: &Connector) -> Option<wire::ObservedConnector> {
         let endpoints: Vec<_> = self.endpoints.drain().filter_map(endpoint).collect();
-        let (calls, failures, failure) =
-            if self.calls >= MIN_CALLS || self.calls > 0 && self.failures == 0 {
-                let failure = std::mem::take(&mut self.failure);
-                (
-                    std::mem::take(&mut self.calls),
-                    std::mem::take(&mut self.failures),
-                    failure,
-                )
-            } else {
-                (0, 0, String::new())
-            };
+        let paused_until = self.paused_until.take();
+        let is_conclusive = self.calls >= MIN_CALLS || self.failures == 0 || paused_until.is_some();
+        let (calls, failures, failure) = if self.calls > 0 && is_conclusive {
+            let failure = std::mem::take(&mut self.failure);
+            (
+                std::mem::take(&mut self.calls),
+                std::mem::take(&mut self.failures),
+                failure,
+            )
+        } else {
+            (0, 0, String::new())
+        };
         let refused_token = std::mem::take(&mut self.refused_token);
         let polls: Vec<_> = self.polls.drain().map(polled).collect();
         let has_content =
@@ -207,6 +221,9 @@ impl Statistics {
             refused_token,
             polls,
             failure,
+            paused_until: paused_until.map_or(0, |until| {
+                u64::try_from(until.as_millis()).unwrap_or_default()
+            }),
         })
     }
 }
@@ -260,6 +277,25 @@ mod tests {
         assert_eq!(report.failure, "POST http://erp/orders answered 503");
         assert_eq!(observed.take(), None);
         assert!(observed.connectors.lock().is_empty());
+    }
+
+    #[test]
+    fn a_pause_is_reported_at_once_with_the_few_calls_that_led_to_it() {
+        let observed = Observations::default();
+        let environment = EnvironmentId::from("env_1");
+        let observer = Observer {
+            observed: &observed,
+            environment: &environment,
+        };
+        observer.called("ci_1", CallResult::Failure);
+        observer.failed("ci_1", "POST http://erp/orders: connection refused");
+        let earliest = Timestamp::now().after(Duration::from_secs(40));
+        observer.paused("ci_1", Duration::from_secs(40));
+        let report = observed.take().unwrap().connectors.remove(0);
+        assert_eq!(report.calls, 1);
+        assert_eq!(report.failures, 1);
+        assert!(report.paused_until >= u64::try_from(earliest.as_millis()).unwrap());
+        assert_eq!(observed.take(), None);
     }
 
     #[test]

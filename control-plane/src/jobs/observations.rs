@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use kanat_catalog::shape::Shape;
-use kanat_model::Error;
 use kanat_model::health::Observation;
 use kanat_model::id::{EnvironmentId, InstanceId};
+use kanat_model::{Error, Timestamp};
 use kanat_proto::node::v1::ObservedConnector;
 use kanat_store::connector_instance;
 use tokio::sync::mpsc;
@@ -55,14 +55,17 @@ async fn take_up(app: &App, seen: ObservedConnector) -> Result<(), Error> {
             _ => String::new(),
         };
         let failed = health::CALLS_FAILED;
-        let reason = format!("{failures} of {calls} {failed} since the report before{last}");
-        health::observe(
-            &mut tx,
-            &id,
-            Observation::Traffic { calls, failures },
-            &reason,
-        )
-        .await?;
+        let mut reason = format!("{failures} of {calls} {failed} since the report before{last}");
+        let mut observation = Observation::Traffic { calls, failures };
+        if let Some(until) = i64::try_from(seen.paused_until)
+            .ok()
+            .filter(|until| *until > 0)
+        {
+            let until = Timestamp::from_millis(until);
+            reason.push_str(&format!("; calls pause until {until}, and messages wait"));
+            observation = Observation::Failed;
+        }
+        health::observe(&mut tx, &id, observation, &reason).await?;
     }
     for poll in seen.polls {
         health::polled(

@@ -99,6 +99,14 @@ impl Breaker {
         matches!(self.state, State::Closed { .. })
     }
 
+    /// Returns the time for which no call is made, if the breaker is open.
+    pub fn pause(&self, now: Instant) -> Option<Duration> {
+        match self.state {
+            State::Open { until } => Some(until.saturating_duration_since(now)),
+            State::Closed { .. } | State::HalfOpen { .. } => None,
+        }
+    }
+
     /// Returns the decision on a call without reserving the probe.
     pub fn peek(&self, now: Instant) -> Admission {
         match self.state {

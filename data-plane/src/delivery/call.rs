@@ -168,14 +168,16 @@ impl Run<'_> {
             .await;
         kanat_failpoint::hit(spec.failpoint);
         metrics().attempt.observe(begun.1.elapsed());
-        if let Some(pass) = pass {
-            pass.record(breaker_outcome(answer.as_ref().map(|answer| answer.status)));
-        }
+        let outcome = breaker_outcome(answer.as_ref().map(|answer| answer.status));
+        let pause = pass.and_then(|pass| pass.record(outcome));
         let failure = match self.judge(&answer, spec, action, &sent) {
             None => self.judge_success(&answer, spec, &sent).await,
             failure => failure,
         };
         self.observe(&instance, &answer, spec, failure.as_ref());
+        if let Some(pause) = pause {
+            self.tools.observer.paused(&instance, pause);
+        }
         let error = failure.as_ref().map(|failure| failure.message.clone());
         if let Some(span) = span {
             span.end(error.clone());

@@ -78,3 +78,26 @@ async fn calls_of_flows_show_the_health_of_an_instance() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_connector_whose_calls_pause_says_until_when() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::scripted(|_, _| status(503)).await;
+    let id = app.api.http_instance("erp", &target.url()).await;
+    let config = json!({ "config": { "breaker_failures": 2, "breaker_seconds": 600 } });
+    app.api
+        .patch(&format!("/api/v1/connectors/instances/{id}"), &config)
+        .await
+        .expect(200);
+    let yaml = crate::webhook::passthrough("pausing") + "on_error: { retry: 1x fixed(10ms) }\n";
+    let (_, url) = app.api.deployed(&yaml).await;
+    app.api.webhook(&url, &json!({})).await;
+    let path = format!("/api/v1/connectors/instances/{id}/health");
+    let health = until("two failures in a row are reported", || async {
+        let health = app.api.get(&path).await.expect(200);
+        (health["status"] == "failing").then_some(health)
+    })
+    .await;
+    let reason = health["reason"].as_str().unwrap();
+    assert!(reason.contains("calls pause until 20"), "{reason}");
+}

@@ -2,6 +2,7 @@
 //! `--follow` as they change.
 
 use anyhow::Result;
+use kanat_model::Timestamp;
 
 use super::message::{FAILED, OfFlow, hint_callers, listed};
 use super::{Query, Session, query, since};
@@ -121,6 +122,7 @@ impl Logs {
             Format::Table => output::line(&line(
                 message,
                 self.of.name().is_none().then(|| message.text("flowName")),
+                Timestamp::now(),
             )),
             Format::Json => output::line(&message.compact()),
             Format::Yaml => output::line(&format!("---\n{}", output::yaml::write(message))),
@@ -146,7 +148,7 @@ async fn hint_poll(session: &Session, flow_id: &str) -> Result<()> {
 
 /// Returns the line of a message. Its time is that of arrival, by which messages are in order; the
 /// duration tells when it ended.
-fn line(message: &Json, flow: Option<String>) -> String {
+fn line(message: &Json, flow: Option<String>, now: Timestamp) -> String {
     let flow = flow.map(|name| format!("{name}  ")).unwrap_or_default();
     let mut line = format!(
         "{}  {:<11} {flow}{}",
@@ -163,7 +165,12 @@ fn line(message: &Json, flow: Option<String>) -> String {
         line += &format!("  {} ms", message.text("durationMs"));
     }
     if message.has("nextAttemptAt") {
-        line += &format!("  again at {}", message.text("nextAttemptAt"));
+        let due = message.text("nextAttemptAt");
+        let is_past = Timestamp::parse(&due).is_some_and(|due| due < now);
+        line += &match is_past {
+            true => format!("  due since {due}"),
+            false => format!("  again at {due}"),
+        };
     }
     if message.has("error") {
         line += &format!("  {}", message.text("error.message"));
@@ -181,7 +188,7 @@ mod tests {
             "receivedAt":"2026-01-31T12:00:00.000Z","completedAt":"2026-01-31T12:01:01.000Z"}"#;
         let message = Json::parse(message).unwrap();
         assert_eq!(
-            line(&message, None),
+            line(&message, None, Timestamp::from_millis(0)),
             "2026-01-31T12:00:00.000Z  delivered   msg_1  2 attempts  61000 ms"
         );
     }

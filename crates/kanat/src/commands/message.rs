@@ -182,7 +182,14 @@ impl Command {
                         "`kanat message show {message} -o json` has headers and bodies of the calls"
                     ));
                 }
-                if answer.text("status") == "received" && answer.has("orderingKey") {
+                if ["received", "retrying"].contains(&answer.text("status").as_str()) {
+                    session.hint(&format!(
+                        "if it waits: `kanat flow show {}` has the flow's connectors, and `kanat \
+                         connector list` those whose calls fail or pause",
+                        answer.text("flowName")
+                    ));
+                }
+                if answer.text("status") == "received" && answer.has("waitsFor") {
                     session.hint(&format!(
                         "messages of one ordering key go one after another: `kanat message list \
                          {} --failed` has those that others may wait for",
