@@ -111,14 +111,12 @@ impl Reserve {
         let mut create = std::fs::OpenOptions::new();
         create.write(true).create(true).truncate(true).mode(0o600);
         let written = create.open(&self.path).and_then(|mut file| {
-            let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-            let mut chunk = vec![0_u8; CHUNK_BYTES];
-            for _ in 0..RESERVE_BYTES / CHUNK_BYTES as u64 {
-                for word in chunk.chunks_exact_mut(8) {
-                    state ^= state << 13;
-                    state ^= state >> 7;
-                    state ^= state << 17;
-                    word.copy_from_slice(&state.to_ne_bytes());
+            let mut chunk = incompressible(CHUNK_BYTES);
+            for number in 0..RESERVE_BYTES / CHUNK_BYTES as u64 {
+                // No two blocks are equal: a file system that stores equal ones once would save
+                // room.
+                for block in chunk.chunks_exact_mut(BLOCK_BYTES as usize) {
+                    block[..8].copy_from_slice(&number.to_ne_bytes());
                 }
                 file.write_all(&chunk)?;
             }
@@ -130,6 +128,18 @@ impl Reserve {
         }
         written
     }
+}
+
+/// Returns bytes that do not compress, so that a compressed file takes its room.
+fn incompressible(length: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let words = std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_ne_bytes()
+    });
+    words.take(length / 8).flatten().collect()
 }
 
 #[cfg(test)]
