@@ -1,8 +1,6 @@
 //! `cargo xtask test`: the one test command. It builds the binary that the black-box tests start,
 //! looks for what they need from the machine, and runs every test of the workspace.
 
-use std::process::Command;
-
 use anyhow::{Context, Result, bail};
 use kanat_testing_postgres::Programs;
 
@@ -11,12 +9,6 @@ use crate::command::{self, cargo};
 /// The points at which the fault tests let the binary die.
 pub const FAILPOINTS: &str = "kanat/failpoints";
 
-/// Test target whose tests run real processes. They wait more than they compute.
-const BLACK_BOX: &str = "it";
-
-/// Glob of the names of all other test targets.
-const OTHERS: &str = "[!i]*";
-
 /// Variable that says how many tests of a target run at a time.
 const THREADS: &str = "RUST_TEST_THREADS";
 
@@ -24,20 +16,15 @@ const THREADS: &str = "RUST_TEST_THREADS";
 pub fn run(filters: &[String]) -> Result<()> {
     prepare()?;
     // No crate has doc tests: looking for them in each would take a minute.
-    command::run(test(&["--lib", "--bins", "--test", OTHERS], filters))?;
-    let mut black_box = test(&["--test", BLACK_BOX], filters);
+    let targets = ["--lib", "--bins", "--tests"];
+    let mut test = cargo(["test", "--workspace", "--locked", "--features", FAILPOINTS]);
+    test.args(targets).arg("--").args(filters);
+    // Tests wait more than they compute: for disks, databases and processes.
     if std::env::var_os(THREADS).is_none() {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-        black_box.env(THREADS, (cores * 2).to_string());
+        test.env(THREADS, (cores * 2).to_string());
     }
-    command::run(black_box)
-}
-
-/// Command that runs the tests of the targets that `selection` names.
-fn test(selection: &[&str], options: &[String]) -> Command {
-    let mut test = cargo(["test", "--workspace", "--locked", "--features", FAILPOINTS]);
-    test.args(selection).arg("--").args(options);
-    test
+    command::run(test)
 }
 
 /// Looks for what the tests need of the machine, installs what is ours to install, and builds them.
