@@ -126,15 +126,17 @@ impl Inbox {
         self.bytes
             .fetch_add(operation.work.size_bytes(), Ordering::Relaxed);
         let is_first = state.operations.is_empty();
+        let was_urgent = state.is_urgent;
         state.is_urgent |=
             !operation.work.can_wait() || state.operations.len() >= MAX_LINGERING_OPERATIONS;
         state.appends += usize::from(matches!(operation.work, Work::Append(_)));
         state.operations.push(operation);
         // The first operation wakes a sleeping writer, unless that wakes within `LINGER` anyway.
-        // The writer then computes how long the operation waits.
-        let needs_limit = is_first && !state.wakes_soon;
-        let is_ready = state.is_urgent && (is_first || state.should_stop_gathering());
-        if state.is_asleep && (needs_limit || is_ready) {
+        // The first urgent one always wakes it. The writer then computes how long they wait.
+        let must_recompute_sleep =
+            (is_first && !state.wakes_soon) || (state.is_urgent && !was_urgent);
+        let is_ready = state.is_urgent && state.should_stop_gathering();
+        if state.is_asleep && (must_recompute_sleep || is_ready) {
             state.is_asleep = false;
             drop(state);
             self.arrived.notify_one();

@@ -26,6 +26,13 @@ fn end(ordered: bool) -> Operation {
     }
 }
 
+fn append() -> Operation {
+    Operation {
+        work: Work::Append(Box::new(message(&FlowId::new("flow_1")))),
+        reply: None,
+    }
+}
+
 #[test]
 fn an_end_waits_only_while_messages_arrive() {
     let now = Instant::now();
@@ -135,11 +142,50 @@ fn gathers_the_messages_of_all_unanswered_callers_for_a_limited_time() {
 }
 
 #[test]
-fn counts_the_callers_of_the_last_group_and_those_that_arrived_meanwhile() {
-    let append = || Operation {
-        work: Work::Append(Box::new(message(&FlowId::new("flow_1")))),
-        reply: None,
+fn an_append_ends_the_wait_of_a_final_settlement() {
+    let began = Instant::now();
+    let inbox = Inbox {
+        state: Mutex::new(State {
+            operations: vec![end(false)],
+            is_asleep: true,
+            wakes_soon: true,
+            last_append_at: Some(began),
+            last_appends: MIN_GROUP,
+            expected_appends: MIN_GROUP,
+            group_began: Some(began),
+            group_ended: Some(began),
+            ..State::default()
+        }),
+        ..Inbox::default()
     };
+    inbox.push(append());
+    assert!(
+        !inbox.state.lock().is_asleep,
+        "the writer limits its sleep to the time of a gathering"
+    );
+}
+
+#[test]
+fn an_append_after_another_wakes_no_writer_that_gathers() {
+    let inbox = Inbox {
+        state: Mutex::new(State {
+            operations: vec![append()],
+            appends: 1,
+            is_urgent: true,
+            is_asleep: true,
+            wakes_soon: true,
+            last_appends: MIN_GROUP,
+            expected_appends: MIN_GROUP,
+            ..State::default()
+        }),
+        ..Inbox::default()
+    };
+    inbox.push(append());
+    assert!(inbox.state.lock().is_asleep);
+}
+
+#[test]
+fn counts_the_callers_of_the_last_group_and_those_that_arrived_meanwhile() {
     let inbox = Inbox::default();
     (0..5).for_each(|_| inbox.push(append()));
     let mut taken = Vec::new();
