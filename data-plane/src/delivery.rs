@@ -17,7 +17,7 @@ use http::HeaderValue;
 use kanat_engine::{Admission, Calling, Input, Mask, Program, Resources, Trace, exchange};
 use kanat_mapping::{Adapters, Effort};
 use kanat_message_log::{
-    CompletedMessage, DeliveryStore, Lease, NewMessage, Outcome, Settlement, TraceRecord,
+    AttemptedMessage, DeliveryStore, Lease, NewMessage, Outcome, Settlement, TraceRecord,
 };
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
@@ -50,8 +50,8 @@ pub(crate) struct Attempt {
 
 impl Attempt {
     /// Converts a first attempt that ended before its message was in the log.
-    pub fn completed(self, message: NewMessage) -> CompletedMessage {
-        CompletedMessage {
+    pub fn with_message(self, message: NewMessage) -> AttemptedMessage {
+        AttemptedMessage {
             message,
             at: Timestamp::now(),
             outcome: self.outcome,

@@ -16,7 +16,7 @@ pub(crate) enum Effect<C> {
     Appended(AppendOutcome),
     Settled(SettleOutcome),
     /// Number of messages that were appended with their first attempts.
-    AppendedCompleted(u64),
+    AppendedAttempted(u64),
     Claimed(Vec<C>),
     Polled(PollClaimOutcome),
     Exchanged(ExchangeOutcome),
@@ -63,7 +63,7 @@ impl<C: Debug> Effect<C> {
 
     pub fn into_count(self) -> Result<u64> {
         match self {
-            Self::AppendedCompleted(count) | Self::Count(count) => Ok(count),
+            Self::AppendedAttempted(count) | Self::Count(count) => Ok(count),
             other => Err(other.unexpected()),
         }
     }
@@ -111,7 +111,7 @@ impl<C: Into<Lease>, S: ReleaseSink> Drop for ReplyGuard<C, S> {
             }
             Effect::Appended(AppendOutcome::Waiting | AppendOutcome::Duplicate(_))
             | Effect::Settled(_)
-            | Effect::AppendedCompleted(_)
+            | Effect::AppendedAttempted(_)
             | Effect::Polled(_)
             | Effect::Exchanged(_)
             | Effect::Done
@@ -174,7 +174,7 @@ impl Progress {
                 Effect::Settled(SettleOutcome::Done) => {
                     self.settled.fetch_add(1, Ordering::Relaxed);
                 }
-                Effect::AppendedCompleted(messages) => {
+                Effect::AppendedAttempted(messages) => {
                     self.appended.fetch_add(*messages, Ordering::Relaxed);
                     self.settled.fetch_add(*messages, Ordering::Relaxed);
                 }

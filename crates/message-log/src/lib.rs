@@ -7,15 +7,15 @@
 //! other messages (due retries, messages of a dead node, messages that wait for an ordering key or
 //! a paused flow) are found with [`DeliveryStore::waiting`] and taken with
 //! [`DeliveryStore::claim`]. Messages whose first attempt has ended before they are stored are
-//! appended with [`DeliveryStore::append_completed`], many in one write.
+//! appended with [`DeliveryStore::append_attempted`], many in one write.
 //!
 //! Concurrent operations have no order. Appends with the same ordering key or deduplication key
 //! keep theirs.
 
 pub mod append;
+pub mod attempted;
 pub mod backlog;
 mod change;
-pub mod completed;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
 mod dialect;
@@ -42,8 +42,8 @@ pub mod trace;
 mod walk;
 
 pub use append::{AppendOutcome, DedupeKey, NewMessage, Placement, RepeatPolicy};
+pub use attempted::AttemptedMessage;
 pub use backlog::Backlog;
-pub use completed::CompletedMessage;
 pub use error::{Error, Result};
 pub use event::{Event, EventPage, EventQuery};
 pub use kanat_model::trace::TraceRecord;

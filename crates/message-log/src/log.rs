@@ -10,7 +10,7 @@ use kanat_model::message::Failure;
 use tokio::sync::watch;
 
 use crate::{
-    AppendOutcome, Backlog, Claim, ClaimedMessage, CompletedMessage, Content, EnvironmentFilter,
+    AppendOutcome, AttemptedMessage, Backlog, Claim, ClaimedMessage, Content, EnvironmentFilter,
     EventPage, EventQuery, Filter, FlowEnd, Message, MessagePage, NewMessage, NodeLease, PlanStore,
     PollStore, Position, QuotaStore, RenewalOutcome, Result, RetryVersion, SettleOutcome,
     Settlement, StepCheckpoint, Tenant, TraceRecord, Waiting,
@@ -70,7 +70,7 @@ pub trait DeliveryStore: Send + Sync {
 
     /// Appends messages together with their first attempts, all or none of them. Waits for room in
     /// the queue.
-    async fn append_completed(&self, messages: Vec<Arc<CompletedMessage>>) -> Result<()>;
+    async fn append_attempted(&self, messages: Vec<Arc<AttemptedMessage>>) -> Result<()>;
 
     /// Writes the end of an attempt. It is fenced if the message has another owner or token than
     /// the lease. The lease's time is not checked: after its end, the holder may settle until

@@ -6,13 +6,13 @@
 //! partitions of the tables.
 
 mod append;
+mod attempted;
 mod backlog;
 mod begin;
 mod change;
 mod claim;
 mod columns;
 mod commit_marker;
-mod completed;
 mod day;
 mod dialect;
 mod end;
@@ -72,11 +72,11 @@ use self::pool::Pool;
 use self::queue::{Queue, QueueReceivers, closed};
 use self::shared::{LogState, Notification};
 use self::writer::{Connector, Context, Writer};
+use crate::attempted::AttemptedRow;
 use crate::change::Change;
-use crate::completed::CompletedRow;
 use crate::operator_decision::Decision;
 use crate::{
-    AppendOutcome, Backlog, Claim, ClaimedMessage, CompletedMessage, DeliveryStore, FlowEnd,
+    AppendOutcome, AttemptedMessage, Backlog, Claim, ClaimedMessage, DeliveryStore, FlowEnd,
     MessageLog, NewMessage, NodeLease, RenewalOutcome, Result, RetryVersion, SettleOutcome,
     Settlement, Stats, StepCheckpoint, Tenant, Waiting,
 };
@@ -300,13 +300,13 @@ impl DeliveryStore for PostgresLog {
             .into_appended()
     }
 
-    async fn append_completed(&self, messages: Vec<Arc<CompletedMessage>>) -> Result<()> {
+    async fn append_attempted(&self, messages: Vec<Arc<AttemptedMessage>>) -> Result<()> {
         let rows = messages
             .into_iter()
-            .map(CompletedRow::new)
+            .map(AttemptedRow::new)
             .collect::<Result<_, _>>()?;
         self.queue
-            .submit(Work::AppendCompleted(rows))
+            .submit(Work::AppendAttempted(rows))
             .await?
             .into_count()
             .map(drop)

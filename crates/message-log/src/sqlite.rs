@@ -3,11 +3,11 @@
 //! (`sqlite/reserve.rs`).
 
 mod append;
+mod attempted;
 mod backlog;
 mod change;
 mod checkpoint;
 mod claim;
-mod completed;
 mod dialect;
 mod end;
 mod events;
@@ -68,12 +68,12 @@ use self::reserve::Reserve;
 use self::state::LogState;
 use self::sync_failures::SyncFailures;
 use self::writer::Writer;
+use crate::attempted::AttemptedRow;
 use crate::change::Change;
-use crate::completed::CompletedRow;
 use crate::lease::LeaseState;
 use crate::operator_decision::Decision;
 use crate::{
-    AppendOutcome, Backlog, Claim, ClaimedMessage, CompletedMessage, DeliveryStore, Error, FlowEnd,
+    AppendOutcome, AttemptedMessage, Backlog, Claim, ClaimedMessage, DeliveryStore, Error, FlowEnd,
     MessageLog, NewMessage, NodeLease, RenewalOutcome, Result, RetryVersion, SettleOutcome,
     Settlement, Stats, StepCheckpoint, Tenant, Waiting,
 };
@@ -230,13 +230,13 @@ impl DeliveryStore for SqliteLog {
             .into_appended()
     }
 
-    async fn append_completed(&self, messages: Vec<Arc<CompletedMessage>>) -> Result<()> {
+    async fn append_attempted(&self, messages: Vec<Arc<AttemptedMessage>>) -> Result<()> {
         let rows = messages
             .into_iter()
-            .map(CompletedRow::new)
+            .map(AttemptedRow::new)
             .collect::<Result<_, _>>()?;
         self.queue
-            .submit(Work::AppendCompleted(rows))
+            .submit(Work::AppendAttempted(rows))
             .await?
             .into_count()
             .map(drop)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use kanat_message_log::{CompletedMessage, Error, Placement};
+use kanat_message_log::{AttemptedMessage, Error, Placement};
 use kanat_model::backoff::Backoff;
 use kanat_net::budget::Reservation;
 use kanat_telemetry::metrics::{Outcome, metrics};
@@ -32,7 +32,7 @@ const RETRY: Backoff = Backoff {
 
 /// A call that has its response and is not in the log yet.
 struct Record {
-    completed: Arc<CompletedMessage>,
+    message: Arc<AttemptedMessage>,
     tally: Tally,
     _bytes: Reservation,
     _in_flight: InFlight,
@@ -106,7 +106,7 @@ impl Pipeline {
         flow.counts.count(Outcome::Accepted);
         let tally = Tally::new(&flow.counts, work.received_at);
         place.send(Record {
-            completed: Arc::new(attempt.completed(message)),
+            message: Arc::new(attempt.with_message(message)),
             tally,
             _bytes: bytes,
             _in_flight: in_flight,
@@ -145,18 +145,18 @@ impl Pipeline {
             let group = &records[..batch_size.min(records.len())];
             let messages = group
                 .iter()
-                .map(|record| Arc::clone(&record.completed))
+                .map(|record| Arc::clone(&record.message))
                 .collect();
             let length = group.len();
-            match self.log.append_completed(messages).await {
+            match self.log.append_attempted(messages).await {
                 Ok(()) => {
                     for record in records.drain(..length) {
-                        let CompletedMessage {
+                        let AttemptedMessage {
                             outcome,
                             failure,
                             at,
                             ..
-                        } = record.completed.as_ref();
+                        } = record.message.as_ref();
                         record.tally.count(*outcome, failure.as_ref(), *at);
                     }
                 }
@@ -164,7 +164,7 @@ impl Pipeline {
                     metrics().append_failures.inc();
                     tracing::error!(
                         %error,
-                        message.id = %records[0].completed.message.id,
+                        message.id = %records[0].message.message.id,
                         "the record of a call is refused",
                     );
                     records.remove(0);

@@ -9,7 +9,7 @@ use kanat_model::message::Status;
 
 use super::Harness;
 use super::subject::{LONG, Subject, failure, message, record, settlement, tenant};
-use crate::{CompletedMessage, Error, EventQuery, Outcome, SettleOutcome, Settlement};
+use crate::{AttemptedMessage, Error, EventQuery, Outcome, SettleOutcome, Settlement};
 
 pub async fn settles_each_outcome(harness: &dyn Harness) {
     let flow = FlowId::generate();
@@ -100,7 +100,7 @@ pub async fn keeps_messages_that_come_with_their_first_attempt(harness: &dyn Har
         (Outcome::Release { due }, Status::Received, 0, None),
     ];
     let tried = |outcome| {
-        Arc::new(CompletedMessage {
+        Arc::new(AttemptedMessage {
             message: message(&flow),
             at,
             outcome,
@@ -109,11 +109,11 @@ pub async fn keeps_messages_that_come_with_their_first_attempt(harness: &dyn Har
             trace: vec![record("answered", 1)],
         })
     };
-    let all: Vec<Arc<CompletedMessage>> =
+    let all: Vec<Arc<AttemptedMessage>> =
         cases.iter().map(|(outcome, ..)| tried(*outcome)).collect();
     subject
         .log
-        .append_completed(all.clone())
+        .append_attempted(all.clone())
         .await
         .expect("they are taken");
     for (tried, (outcome, status, attempts, error)) in all.iter().zip(cases) {
@@ -163,12 +163,12 @@ pub async fn keeps_messages_that_come_with_their_first_attempt(harness: &dyn Har
     let fresh = tried(Outcome::Delivered);
     subject
         .log
-        .append_completed(vec![Arc::clone(&known)])
+        .append_attempted(vec![Arc::clone(&known)])
         .await
         .expect("it is taken");
     let refused = subject
         .log
-        .append_completed(vec![Arc::clone(&fresh), known])
+        .append_attempted(vec![Arc::clone(&fresh), known])
         .await;
     assert!(matches!(refused, Err(Error::Other(_))), "{refused:?}");
     assert!(

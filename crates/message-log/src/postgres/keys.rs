@@ -57,7 +57,7 @@ pub(super) async fn lock(
             Work::Settle(change) => {
                 ended.extend(Some(change.message_seq).filter(|_| Change::ends_order(change)))
             }
-            Work::AppendCompleted(_) | Work::Checkpoint(_) => {}
+            Work::AppendAttempted(_) | Work::Checkpoint(_) => {}
         }
     }
     run(conn, space, keys, ended).await

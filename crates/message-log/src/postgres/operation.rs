@@ -2,8 +2,8 @@
 
 use tokio::sync::{mpsc, oneshot};
 
+use crate::attempted::AttemptedRow;
 use crate::change::Change;
-use crate::completed::CompletedRow;
 use crate::effect::ReleaseSink;
 use crate::{AppendOutcome, ClaimedMessage, NewMessage, StepCheckpoint};
 
@@ -17,7 +17,7 @@ pub(super) struct Operation {
 
 pub(super) enum Work {
     Append(Box<NewMessage>),
-    AppendCompleted(Vec<CompletedRow>),
+    AppendAttempted(Vec<AttemptedRow>),
     Checkpoint(Box<StepCheckpoint>),
     Settle(Box<Change>),
 }
@@ -39,14 +39,14 @@ impl Work {
     pub fn size_bytes(&self) -> usize {
         match self {
             Self::Append(message) => message.size_bytes(),
-            Self::AppendCompleted(rows) => rows.iter().map(CompletedRow::size_bytes).sum(),
+            Self::AppendAttempted(rows) => rows.iter().map(AttemptedRow::size_bytes).sum(),
             Self::Checkpoint(checkpoint) => checkpoint.output.len(),
             Self::Settle(change) => change.size_bytes(),
         }
     }
 
     pub fn brings_messages(&self) -> bool {
-        matches!(self, Self::Append(_) | Self::AppendCompleted(_))
+        matches!(self, Self::Append(_) | Self::AppendAttempted(_))
     }
 
     /// Returns the number of keys that have to be locked for it. An operation without keys may be
@@ -57,7 +57,7 @@ impl Work {
                 message.dedupe_keys.len() + usize::from(message.ordering_key.is_some())
             }
             Self::Settle(change) => usize::from(change.ends_order()),
-            Self::AppendCompleted(_) | Self::Checkpoint(_) => 0,
+            Self::AppendAttempted(_) | Self::Checkpoint(_) => 0,
         }
     }
 
@@ -65,7 +65,7 @@ impl Work {
     pub fn events(&self) -> usize {
         match self {
             Self::Append(_) | Self::Settle(_) => 1,
-            Self::AppendCompleted(rows) => 2 * rows.len(),
+            Self::AppendAttempted(rows) => 2 * rows.len(),
             Self::Checkpoint(_) => 0,
         }
     }
@@ -74,7 +74,7 @@ impl Work {
     pub fn makes_claimable(&self, effect: &Effect) -> bool {
         match self {
             Self::Append(_) => matches!(effect, Effect::Appended(AppendOutcome::Waiting)),
-            Self::AppendCompleted(rows) => !rows.iter().all(CompletedRow::is_final),
+            Self::AppendAttempted(rows) => !rows.iter().all(AttemptedRow::is_final),
             // The next of its key may be due now.
             Self::Settle(change) => !change.ends_unordered(),
             Self::Checkpoint(_) => false,

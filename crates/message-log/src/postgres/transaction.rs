@@ -10,7 +10,7 @@ use super::failure::FailureKind;
 use super::operation::{Effect, Operation, Work};
 use super::options::LockSpace;
 use super::sequence::{self, SequenceRange};
-use super::{append, change, completed, keys, step};
+use super::{append, attempted, change, keys, step};
 use crate::SettleOutcome;
 
 /// An open transaction.
@@ -130,14 +130,14 @@ async fn apply(tx: &mut Transaction<'_>, operations: &[Operation]) -> sqlx::Resu
     let mut checkpoints = Vec::new();
     let mut changes = Vec::new();
     let mut appends = Vec::new();
-    let mut completed_rows = Vec::new();
+    let mut attempted_rows = Vec::new();
     for (index, operation) in operations.iter().enumerate() {
         match &operation.work {
             Work::Append(message) => appends.push((index, message.as_ref())),
-            Work::AppendCompleted(rows) => {
+            Work::AppendAttempted(rows) => {
                 effects[index] =
-                    Effect::AppendedCompleted(u64::try_from(rows.len()).unwrap_or(u64::MAX));
-                completed_rows.extend(rows);
+                    Effect::AppendedAttempted(u64::try_from(rows.len()).unwrap_or(u64::MAX));
+                attempted_rows.extend(rows);
             }
             Work::Checkpoint(checkpoint) => checkpoints.push((index, checkpoint.as_ref())),
             Work::Settle(change) => changes.push((index, change.as_ref())),
@@ -156,7 +156,7 @@ async fn apply(tx: &mut Transaction<'_>, operations: &[Operation]) -> sqlx::Resu
     for (index, appended) in append::append(tx, &appends).await? {
         effects[index] = Effect::Appended(appended);
     }
-    completed::append(tx, &completed_rows).await?;
+    attempted::append(tx, &attempted_rows).await?;
     Ok(effects)
 }
 

@@ -9,7 +9,7 @@ use super::operation::{Effect, Work};
 use super::options::CommitDurability;
 use super::statements::Statements;
 use super::transaction::{self, Transaction};
-use super::{append, change, completed, step};
+use super::{append, attempted, change, step};
 use crate::{Lease, NewMessage, SettleOutcome};
 
 /// Results of a committed batch.
@@ -94,7 +94,7 @@ const PROBE: &str = "INSERT OR REPLACE INTO probe (only_row, body) VALUES (1, ra
 
 fn run_other(tx: &mut Transaction<'_, '_>, work: &Work) -> rusqlite::Result<Effect> {
     match work {
-        Work::AppendCompleted(rows) => completed::append(tx, rows),
+        Work::AppendAttempted(rows) => attempted::append(tx, rows),
         Work::Task(task) => task.run(tx),
         Work::Probe => {
             tx.execute(PROBE, ())?;

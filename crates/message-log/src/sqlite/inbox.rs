@@ -3,8 +3,8 @@
 //! The writer takes all operations as soon as it is free. An operation waits at most for the group
 //! before it. There are two exceptions.
 //!
-//! A final outcome of a message without an ordering key, and completed messages that have all
-//! ended, may wait up to 5 ms after the writer last took an append, to share a commit with the next
+//! A final outcome of a message without an ordering key, and new messages that ended with their
+//! first attempts, may wait up to 5 ms after the writer last took an append, to share a commit with the next
 //! append. Otherwise each message would cost two commits, and the second would delay the next
 //! message. Such an operation does not wake a writer that wakes by itself within that time.
 //!
@@ -25,8 +25,8 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::operation::Work;
 use crate::Lease;
+use crate::attempted::AttemptedRow;
 use crate::change::Change;
-use crate::completed::CompletedRow;
 use crate::effect::ReleaseSink;
 
 /// Time after the writer took an append within which the next one is expected.
@@ -295,7 +295,7 @@ impl Work {
     fn can_wait(&self) -> bool {
         match self {
             Self::Settle(change) => change.ends_unordered(),
-            Self::AppendCompleted(rows) => rows.iter().all(CompletedRow::is_final),
+            Self::AppendAttempted(rows) => rows.iter().all(AttemptedRow::is_final),
             _ => false,
         }
     }

@@ -359,7 +359,7 @@ fn encode_batch(
                 effect: Effect::Settled(SettleOutcome::Fenced),
                 seq: None,
             },
-            Work::AppendCompleted(_)
+            Work::AppendAttempted(_)
             | Work::StoreStep(_)
             | Work::Claim(_)
             | Work::Task(_)

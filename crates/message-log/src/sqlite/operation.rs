@@ -1,14 +1,14 @@
 //! Work of the writer, and its effects.
 
 use super::transaction::Transaction;
+use crate::attempted::AttemptedRow;
 use crate::change::Change;
-use crate::completed::CompletedRow;
 use crate::{AppendOutcome, Lease, NewMessage, StepCheckpoint};
 
 /// Work of one operation, which is a part of a transaction unless its variant says otherwise.
 pub(super) enum Work {
     Append(Box<NewMessage>),
-    AppendCompleted(Vec<CompletedRow>),
+    AppendAttempted(Vec<AttemptedRow>),
     StoreStep(Box<StepCheckpoint>),
     Settle(Box<Change>),
     Claim(Vec<Change>),
@@ -34,7 +34,7 @@ impl Work {
     pub fn size_bytes(&self) -> usize {
         match self {
             Self::Append(message) => message.size_bytes(),
-            Self::AppendCompleted(rows) => rows.iter().map(CompletedRow::size_bytes).sum(),
+            Self::AppendAttempted(rows) => rows.iter().map(AttemptedRow::size_bytes).sum(),
             Self::StoreStep(checkpoint) => checkpoint.output.len(),
             Self::Settle(change) => change.size_bytes(),
             Self::Task(task) => task.bytes,
@@ -51,7 +51,7 @@ impl Work {
     pub fn makes_claimable(&self, effect: &Effect) -> bool {
         match self {
             Self::Append(_) => matches!(effect, Effect::Appended(AppendOutcome::Waiting)),
-            Self::AppendCompleted(rows) => !rows.iter().all(CompletedRow::is_final),
+            Self::AppendAttempted(rows) => !rows.iter().all(AttemptedRow::is_final),
             // The next message of the ordering key may be due now.
             Self::Settle(change) => !change.ends_unordered(),
             Self::Task(task) => task.makes_claimable(),

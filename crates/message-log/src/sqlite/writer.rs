@@ -363,7 +363,7 @@ impl Writer {
 
 impl Work {
     fn brings_messages(&self) -> bool {
-        matches!(self, Self::Append(_) | Self::AppendCompleted(_))
+        matches!(self, Self::Append(_) | Self::AppendAttempted(_))
     }
 
     fn makes_room(&self) -> bool {

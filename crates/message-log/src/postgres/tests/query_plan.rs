@@ -16,7 +16,7 @@ use crate::message::read;
 use crate::poll::read::seen_statement;
 use crate::postgres::day::{self, Day};
 use crate::postgres::{
-    append, backlog, change, claim, commit_marker, completed, events, keys, lease,
+    append, attempted, backlog, change, claim, commit_marker, events, keys, lease,
     operator_decision, plan, poll, quota, retain, step,
 };
 use crate::quota::read::usage_statement;
@@ -154,7 +154,7 @@ async fn no_statement_reads_a_whole_table() {
         append::FIND_DUPLICATES,
         append::INSERT,
         append::INSERT_KEYS,
-        completed::INSERT,
+        attempted::INSERT,
         change::ADVANCE,
         change::CHANGE,
         claim::AWAITED,

@@ -8,7 +8,7 @@ use kanat_model::id::MessageId;
 use crate::append::NewRow;
 use crate::change::Change;
 use crate::sqlite::transaction::Transaction;
-use crate::sqlite::{append, change, completed};
+use crate::sqlite::{append, attempted, change};
 use crate::{NewMessage, Placement};
 
 /// Stores the number of the last record that the tables have. Historic name of the counter: folded
@@ -191,7 +191,7 @@ impl PendingWrites {
         {
             match settlement {
                 None => append::insert(tx, &NewRow::new(message, *seq))?,
-                Some(PendingSettlement { event_seq, change }) => completed::FirstAttempt {
+                Some(PendingSettlement { event_seq, change }) => attempted::NumberedRow {
                     message,
                     seq: *seq,
                     event_seq: *event_seq,

@@ -8,8 +8,8 @@ use super::commit_marker::CommitMarker;
 use super::text::{optional, text};
 use super::transaction::Transaction;
 use crate::NewMessage;
+use crate::attempted::AttemptedRow;
 use crate::change::ColumnValues;
-use crate::completed::CompletedRow;
 
 pub(super) const INSERT: &str = "
 WITH v AS (
@@ -42,15 +42,16 @@ SELECT v.seq, v.event, v.id, v.account_id, v.environment_id, v.flow_id, v.flow_n
     v.replay_of, v.batch_id, v.traceparent, v.size_bytes
 FROM v";
 
-/// A row and its two events: that the message came in, and what its attempt came to.
+/// Row of a message with its first attempt, and the sequence numbers of both.
 struct NumberedRow<'r> {
     seq: i64,
+    /// Sequence number of the end of the attempt.
     event_seq: i64,
     message: &'r NewMessage,
     columns: ColumnValues<'r>,
 }
 
-pub(super) async fn append(tx: &mut Transaction<'_>, rows: &[&CompletedRow]) -> sqlx::Result<()> {
+pub(super) async fn append(tx: &mut Transaction<'_>, rows: &[&AttemptedRow]) -> sqlx::Result<()> {
     let mut numbered = Vec::with_capacity(rows.len());
     for &row in rows {
         numbered.push(NumberedRow {

@@ -9,10 +9,11 @@ use kanat_model::message::{Failure, Status};
 use crate::change::ColumnValues;
 use crate::{Error, NewMessage, Outcome, TraceRecord, trace};
 
-/// A message and its first attempt, which ended before the message was appended. The message has no
-/// ordering key and no deduplication keys. Its place is ignored: no node holds it.
+/// A message and its first attempt, which ended before the message was appended. The message itself
+/// has not ended if the outcome is a retry. It has no ordering key and no deduplication keys. Its
+/// place is ignored: no node holds it.
 #[derive(Debug, Clone)]
-pub struct CompletedMessage {
+pub struct AttemptedMessage {
     pub message: NewMessage,
     /// When the attempt ended.
     pub at: Timestamp,
@@ -23,33 +24,33 @@ pub struct CompletedMessage {
     pub trace: Vec<TraceRecord>,
 }
 
-/// A [`CompletedMessage`] in the form of the tables.
+/// An [`AttemptedMessage`] in the form of the tables.
 #[derive(Debug)]
-pub(crate) struct CompletedRow {
-    completed: Arc<CompletedMessage>,
+pub(crate) struct AttemptedRow {
+    attempted: Arc<AttemptedMessage>,
     /// JSON.
     trace: Option<String>,
 }
 
-impl CompletedRow {
-    pub fn new(completed: Arc<CompletedMessage>) -> Result<Self, Error> {
-        let trace = trace::text(&completed.trace)?;
-        Ok(Self { completed, trace })
+impl AttemptedRow {
+    pub fn new(attempted: Arc<AttemptedMessage>) -> Result<Self, Error> {
+        let trace = trace::text(&attempted.trace)?;
+        Ok(Self { attempted, trace })
     }
 
     pub fn message(&self) -> &NewMessage {
-        &self.completed.message
+        &self.attempted.message
     }
 
     /// Returns the columns that the message has after its attempt.
     pub fn column_values(&self) -> ColumnValues<'_> {
-        let CompletedMessage {
+        let AttemptedMessage {
             at,
             outcome,
             output,
             failure,
             ..
-        } = self.completed.as_ref();
+        } = self.attempted.as_ref();
         let at = at.as_millis();
         let status = outcome.status();
         let shows_failure = matches!(
@@ -70,7 +71,7 @@ impl CompletedRow {
 
     /// Returns whether the message ended with its attempt.
     pub fn is_final(&self) -> bool {
-        self.completed
+        self.attempted
             .outcome
             .status()
             .is_some_and(Status::is_final)
@@ -79,7 +80,7 @@ impl CompletedRow {
     /// Returns the approximate number of bytes that the log has to store.
     pub fn size_bytes(&self) -> usize {
         self.message().size_bytes()
-            + self.completed.output.as_ref().map_or(0, Bytes::len)
+            + self.attempted.output.as_ref().map_or(0, Bytes::len)
             + self.trace.as_ref().map_or(0, String::len)
     }
 }

@@ -1,4 +1,4 @@
-//! New messages together with their first attempts.
+//! New messages together with their first attempts, which ended before.
 
 use kanat_model::id::MessageId;
 use kanat_model::message::Status;
@@ -9,10 +9,10 @@ use super::change::INSERT_EVENT;
 use super::operation::Effect;
 use super::transaction::Transaction;
 use crate::NewMessage;
+use crate::attempted::AttemptedRow;
 use crate::change::ColumnValues;
-use crate::completed::CompletedRow;
 
-const INSERT_COMPLETED: &str = "
+const INSERT_ATTEMPTED: &str = "
 INSERT INTO messages (seq, id, account_id, environment_id, flow_id, flow_name, flow_version,
     trigger_kind, status, accepted_as, owner, token, due_at, attempts, max_attempts,
     granted_attempts, error_kind, error_message, error_field, error_expression, received_at,
@@ -20,16 +20,16 @@ INSERT INTO messages (seq, id, account_id, environment_id, flow_id, flow_name, f
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, '', ?11, ?12, ?13, ?14, ?14, ?15, ?16, ?17, ?18,
     ?19, ?20, ?21, ?22, ?23, ?24)";
 
-/// Appends messages that had their first attempt. Each takes two sequence numbers: its own, and
+/// Appends messages with their first attempts. Each takes two sequence numbers: its own, and
 /// that of the event at the end of the attempt.
 pub(super) fn append(
     tx: &mut Transaction<'_, '_>,
-    rows: &[CompletedRow],
+    rows: &[AttemptedRow],
 ) -> rusqlite::Result<Effect> {
     for row in rows {
         let seq = tx.take_seq();
         let event_seq = tx.take_seq();
-        FirstAttempt {
+        NumberedRow {
             message: row.message(),
             seq,
             event_seq,
@@ -37,13 +37,13 @@ pub(super) fn append(
         }
         .insert(tx)?;
     }
-    Ok(Effect::AppendedCompleted(
+    Ok(Effect::AppendedAttempted(
         u64::try_from(rows.len()).unwrap_or(u64::MAX),
     ))
 }
 
-/// A message whose first attempt has ended.
-pub(super) struct FirstAttempt<'r> {
+/// Row of a message with its first attempt, and the sequence numbers of both.
+pub(super) struct NumberedRow<'r> {
     pub message: &'r NewMessage,
     pub seq: i64,
     /// Sequence number of the end of the attempt.
@@ -51,7 +51,8 @@ pub(super) struct FirstAttempt<'r> {
     pub columns: ColumnValues<'r>,
 }
 
-impl FirstAttempt<'_> {
+impl NumberedRow<'_> {
+    /// Inserts the message, its bodies, and the event of the end of its attempt.
     pub fn insert(&self, tx: &Transaction<'_, '_>) -> rusqlite::Result<()> {
         let Self {
             message,
@@ -87,7 +88,7 @@ impl FirstAttempt<'_> {
             message.traceparent,
             message.size_column(),
         ];
-        tx.execute(INSERT_COMPLETED, values)?;
+        tx.execute(INSERT_ATTEMPTED, values)?;
         insert_body(tx, seq, message)?;
         let values = params![
             event_seq,
