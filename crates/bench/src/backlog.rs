@@ -11,8 +11,8 @@ use futures::{StreamExt, TryStreamExt, stream};
 use kanat_message_log::prelude::*;
 use kanat_message_log::sqlite::{Durability, Options, SqliteLog};
 use kanat_message_log::{
-    AppendOutcome, Claim, Filter, Lease, NewMessage, Outcome, Placement, Position, Room,
-    SettleOutcome, Settlement, Share, Tenant,
+    AppendOutcome, Claim, ClaimBudget, Filter, Lease, NewMessage, Outcome, Placement, Position,
+    Room, SettleOutcome, Settlement, Tenant,
 };
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, BootId, EnvironmentId, FlowId, MessageId, NodeId};
@@ -246,7 +246,7 @@ async fn reads(file: &Path) -> Result<[f64; 3]> {
     let claim = Claim {
         owner: owner.clone(),
         bytes: u64::MAX,
-        shares: vec![Share::unbounded(vec![room])],
+        budgets: vec![ClaimBudget::unbounded(vec![room])],
         awaited: Vec::new(),
     };
     let begun = Instant::now();

@@ -66,8 +66,9 @@ pub struct Claim {
     /// Sum of [`crate::ClaimedMessage::stored_bytes`] of all claimed messages, at most. Awaited
     /// messages do not count.
     pub bytes: u64,
-    /// Flows whose messages may be taken. A flow that is paused or busy is not named.
-    pub shares: Vec<Share>,
+    /// Flows whose messages may be taken, and the memory for them. A flow that is paused or busy is
+    /// not named.
+    pub budgets: Vec<ClaimBudget>,
     /// Messages that this owner awaits. They are claimed before all others when their turn has
     /// come.
     pub awaited: Vec<AwaitedMessages>,
@@ -82,9 +83,9 @@ pub struct AwaitedMessages {
     pub messages: u32,
 }
 
-/// Memory for the messages of some flows together.
+/// Memory budget of a claim for the messages of some flows together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Share {
+pub struct ClaimBudget {
     /// Sum of [`crate::ClaimedMessage::stored_bytes`] of the messages, at most.
     pub bytes: u64,
     /// Largest [`crate::ClaimedMessage::stored_bytes`] of a first message that exceeds `bytes`. It
@@ -93,8 +94,8 @@ pub struct Share {
     pub rooms: Vec<Room>,
 }
 
-impl Share {
-    /// Returns a share for rooms that are bounded by their number of messages alone.
+impl ClaimBudget {
+    /// Returns a budget for rooms that are bounded by their number of messages alone.
     pub fn unbounded(rooms: Vec<Room>) -> Self {
         Self {
             bytes: u64::MAX,

@@ -48,8 +48,8 @@ pub use error::{Error, Result};
 pub use event::{Event, EventPage, EventQuery};
 pub use kanat_model::trace::TraceRecord;
 pub use lease::{
-    AwaitedMessages, Claim, ClaimedMessage, Lease, NodeLease, RenewalOutcome, Room, Share, Step,
-    Waiting,
+    AwaitedMessages, Claim, ClaimBudget, ClaimedMessage, Lease, NodeLease, RenewalOutcome, Room,
+    Step, Waiting,
 };
 pub use list::{Cursor, EnvironmentFilter, Filter, MessagePage, Position};
 pub use log::{DeliveryStore, MessageLog, MessageReader, Stats};

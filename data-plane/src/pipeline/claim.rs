@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kanat_engine::Record;
 use kanat_message_log::{
-    AwaitedMessages, Claim, ClaimedMessage, Error, Outcome, Room, Share, Waiting,
+    AwaitedMessages, Claim, ClaimBudget, ClaimedMessage, Error, Outcome, Room, Waiting,
 };
 use kanat_model::id::{EnvironmentId, EpochId, FlowId};
 use kanat_model::message::{ErrorKind, Failure};
@@ -131,12 +131,12 @@ impl Pipeline {
         let next_due = waiting.iter().filter_map(|flow| flow.next_due).min();
         let snapshot = self.plans.load();
         let bytes = self.lanes.memory_left(self.largest);
-        let shares = match bytes >= self.largest {
-            true => self.shares(&snapshot, &waiting, memory),
+        let budgets = match bytes >= self.largest {
+            true => self.budgets(&snapshot, &waiting, memory),
             false => Vec::new(),
         };
         let awaited = self.awaited(&snapshot);
-        if shares.is_empty() && awaited.is_empty() {
+        if budgets.is_empty() && awaited.is_empty() {
             return Ok(Scan {
                 claimed: 0,
                 next_due,
@@ -147,7 +147,7 @@ impl Pipeline {
             .claim(Claim {
                 owner: node_lease.owner().clone(),
                 bytes: bytes as u64,
-                shares,
+                budgets,
                 awaited,
             })
             .await?;
@@ -193,8 +193,14 @@ impl Pipeline {
         awaited
     }
 
-    /// Returns how many messages of which flow there is room for now, lane by lane.
-    fn shares(&self, snapshot: &Snapshot, waiting: &[Waiting], memory: &mut Memory) -> Vec<Share> {
+    /// Returns the memory budgets of the lanes, with the number of messages of each flow that its
+    /// lane has room for now.
+    fn budgets(
+        &self,
+        snapshot: &Snapshot,
+        waiting: &[Waiting],
+        memory: &mut Memory,
+    ) -> Vec<ClaimBudget> {
         forget_former_plans(snapshot, memory);
         let due_of = |flow: &Waiting| {
             if memory.unrunnable.contains_key(&flow.flow_id) {
@@ -207,7 +213,7 @@ impl Pipeline {
             .store(waiting.iter().map(due_of).sum(), Ordering::Relaxed);
         // Flows that share a lane share its room.
         let mut lanes: HashMap<String, usize> = HashMap::new();
-        let mut shares: Vec<Share> = Vec::new();
+        let mut budgets: Vec<ClaimBudget> = Vec::new();
         let mut places: Vec<u64> = Vec::new();
         let mut left = MAX_CLAIM;
         let mut first = None;
@@ -221,16 +227,16 @@ impl Pipeline {
                 continue;
             }
             let mut open = |free: Free| {
-                shares.push(Share {
+                budgets.push(ClaimBudget {
                     bytes: free.bytes as u64,
                     single_bytes: free.single_bytes as u64,
                     rooms: Vec::new(),
                 });
                 places.push(free.messages as u64);
-                shares.len() - 1
+                budgets.len() - 1
             };
             // A message that cannot run is claimed too, so that its end is recorded.
-            let (share, most) = match deployed.and_then(|flow| flow.compiled().ok()) {
+            let (budget, most) = match deployed.and_then(|flow| flow.compiled().ok()) {
                 Some(flow) => {
                     let most = match capacity(&self.connectors, &flow) {
                         Capacity::None => continue,
@@ -243,32 +249,33 @@ impl Pipeline {
                         Capacity::Full => MAX_BATCH,
                     };
                     let lane = lane_of(&flow);
-                    let share = match lanes.get(lane) {
-                        Some(share) => *share,
+                    let budget = match lanes.get(lane) {
+                        Some(budget) => *budget,
                         None => {
-                            let share = open(self.lanes.free(&self.lanes.lane(lane), self.largest));
-                            lanes.insert(lane.to_owned(), share);
-                            share
+                            let budget =
+                                open(self.lanes.free(&self.lanes.lane(lane), self.largest));
+                            lanes.insert(lane.to_owned(), budget);
+                            budget
                         }
                     };
-                    (share, most)
+                    (budget, most)
                 }
                 None if memory.unserved.contains(flow_id) => continue,
                 None => {
-                    let share = open(Free {
+                    let budget = open(Free {
                         messages: usize::MAX,
                         bytes: usize::MAX,
                         single_bytes: usize::MAX,
                     });
-                    (share, MAX_UNKNOWN_BATCH)
+                    (budget, MAX_UNKNOWN_BATCH)
                 }
             };
-            let messages = (*due).min(most).min(places[share]).min(left);
-            places[share] -= messages;
+            let messages = (*due).min(most).min(places[budget]).min(left);
+            places[budget] -= messages;
             left -= messages;
             if messages > 0 {
                 first.get_or_insert_with(|| flow_id.clone());
-                shares[share].rooms.push(Room {
+                budgets[budget].rooms.push(Room {
                     flow_id: flow_id.clone(),
                     messages: saturated(messages),
                     without_versions: memory.unrunnable.get(flow_id).cloned().unwrap_or_default(),
@@ -276,8 +283,8 @@ impl Pipeline {
             }
         }
         memory.first = first;
-        shares.retain(|share| !share.rooms.is_empty());
-        shares
+        budgets.retain(|budget| !budget.rooms.is_empty());
+        budgets
     }
 
     /// Puts a claimed message into its lane, or gives it back.

@@ -9,7 +9,7 @@ use kanat_model::message::{ErrorKind, Failure, Status};
 
 use super::Harness;
 use super::subject::{LONG, Subject, message, settlement};
-use crate::{Claim, NewMessage, Outcome, Placement, Room, SettleOutcome, Settlement, Share};
+use crate::{Claim, ClaimBudget, NewMessage, Outcome, Placement, Room, SettleOutcome, Settlement};
 
 pub async fn claims_within_the_room_of_each_flow(harness: &dyn Harness) {
     let one = FlowId::generate();
@@ -43,7 +43,7 @@ pub async fn claims_within_the_room_of_each_flow(harness: &dyn Harness) {
         .claim(Claim {
             owner: subject.boot.clone(),
             bytes: u64::MAX,
-            shares: vec![Share::unbounded(rooms)],
+            budgets: vec![ClaimBudget::unbounded(rooms)],
             awaited: Vec::new(),
         })
         .await
@@ -256,16 +256,16 @@ pub async fn claims_as_many_bytes_as_flows_share(harness: &dyn Harness) {
         messages: 2,
         without_versions: Vec::new(),
     };
-    let claim = |bytes: u64, share: u64, single_bytes: u64| Claim {
+    let claim = |bytes: u64, budget: u64, single_bytes: u64| Claim {
         owner: subject.boot.clone(),
         bytes,
-        shares: vec![
-            Share {
-                bytes: share,
+        budgets: vec![
+            ClaimBudget {
+                bytes: budget,
                 single_bytes,
                 rooms: vec![room(&one), room(&other)],
             },
-            Share::unbounded(vec![room(&apart)]),
+            ClaimBudget::unbounded(vec![room(&apart)]),
         ],
         awaited: Vec::new(),
     };
@@ -277,7 +277,7 @@ pub async fn claims_as_many_bytes_as_flows_share(harness: &dyn Harness) {
     assert_eq!(claimed(claim(u64::MAX, 4 * stored - 1, 0)).await, [2, 1, 2]);
     assert_eq!(claimed(claim(2 * stored, stored, 0)).await, [1, 0, 1]);
     assert_eq!(claimed(claim(u64::MAX, stored - 1, 0)).await, [0, 0, 0]);
-    // One that is larger than the share is taken alone, within the memory of all.
+    // One that is larger than the budget is taken alone, within the memory of all.
     let single = claim(u64::MAX, stored - 1, stored);
     assert_eq!(claimed(single).await, [0, 1, 0]);
     let beyond = claim(stored - 1, stored - 1, stored);
@@ -305,7 +305,7 @@ pub async fn leaves_out_versions_that_the_claimer_does_not_run(harness: &dyn Har
     let claim = Claim {
         owner: subject.boot.clone(),
         bytes: u64::MAX,
-        shares: vec![Share::unbounded(rooms)],
+        budgets: vec![ClaimBudget::unbounded(rooms)],
         awaited: Vec::new(),
     };
     let claimed = subject.log.claim(claim).await.expect("it is taken");

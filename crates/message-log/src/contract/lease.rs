@@ -7,7 +7,9 @@ use kanat_model::message::Status;
 
 use super::Harness;
 use super::subject::{Subject, leased, message};
-use crate::{Claim, NewMessage, Outcome, Placement, RenewalOutcome, Room, SettleOutcome, Share};
+use crate::{
+    Claim, ClaimBudget, NewMessage, Outcome, Placement, RenewalOutcome, Room, SettleOutcome,
+};
 
 pub async fn leaves_alone_what_a_living_node_holds(harness: &dyn Harness) {
     let flow = FlowId::generate();
@@ -90,7 +92,7 @@ pub async fn leaves_a_node_its_own_messages_when_its_lease_ran_out(harness: &dyn
         .claim(Claim {
             owner: late,
             bytes: u64::MAX,
-            shares: vec![Share::unbounded(rooms)],
+            budgets: vec![ClaimBudget::unbounded(rooms)],
             awaited: Vec::new(),
         })
         .await

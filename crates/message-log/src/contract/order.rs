@@ -224,7 +224,7 @@ async fn claim_awaited(subject: &Subject, leases: &[&Lease]) -> Vec<ClaimedMessa
     let claim = Claim {
         owner: subject.boot.clone(),
         bytes: u64::MAX,
-        shares: Vec::new(),
+        budgets: Vec::new(),
         awaited: vec![awaited],
     };
     subject.log.claim(claim).await.expect("the log reads")

@@ -12,9 +12,9 @@ use tokio::sync::Mutex;
 
 use super::Harness;
 use crate::{
-    AppendOutcome, Claim, ClaimedMessage, Event, EventQuery, Filter, Lease, Message, MessageLog,
-    NewMessage, NodeLease, Outcome, Placement, RenewalOutcome, Room, SettleOutcome, Settlement,
-    Share, StepCheckpoint, Tenant, TraceRecord,
+    AppendOutcome, Claim, ClaimBudget, ClaimedMessage, Event, EventQuery, Filter, Lease, Message,
+    MessageLog, NewMessage, NodeLease, Outcome, Placement, RenewalOutcome, Room, SettleOutcome,
+    Settlement, StepCheckpoint, Tenant, TraceRecord,
 };
 
 /// A time that no test outlasts.
@@ -153,7 +153,7 @@ impl Subject {
         let claim = Claim {
             owner: self.boot.clone(),
             bytes: u64::MAX,
-            shares: vec![Share::unbounded(rooms)],
+            budgets: vec![ClaimBudget::unbounded(rooms)],
             awaited: Vec::new(),
         };
         self.log.claim(claim).await.expect("the claim is taken")

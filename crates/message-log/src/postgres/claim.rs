@@ -246,10 +246,10 @@ async fn candidates(conn: &mut PgConnection, claim: &Claim) -> sqlx::Result<Vec<
         }
     }
     let mut memory = claim.bytes;
-    for share in &claim.shares {
-        let mut bytes = share.bytes.min(memory);
-        let mut single = share.single_bytes.min(memory);
-        for room in &share.rooms {
+    for budget in &claim.budgets {
+        let mut bytes = budget.bytes.min(memory);
+        let mut single = budget.single_bytes.min(memory);
+        for room in &budget.rooms {
             let mut left = i64::from(room.messages);
             let without = each(&room.without_versions, |version| i64::from(*version));
             for (owner, until) in &owners {

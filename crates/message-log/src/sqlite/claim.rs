@@ -181,10 +181,10 @@ async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<ClaimedMes
         }
     }
     let mut memory = claim.bytes;
-    for share in &claim.shares {
-        let mut bytes = share.bytes.min(memory);
-        let mut single = share.single_bytes.min(memory);
-        for room in &share.rooms {
+    for budget in &claim.budgets {
+        let mut bytes = budget.bytes.min(memory);
+        let mut single = budget.single_bytes.min(memory);
+        for room in &budget.rooms {
             let mut left = i64::from(room.messages);
             let without = serde_json::json!(room.without_versions).to_string();
             for (owner, until) in &owners {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use kanat_message_log::postgres::PostgresLog;
 use kanat_message_log::{
-    Claim, Filter, Message, MessageLog, Outcome, Position, Room, SettleOutcome, Settlement, Share,
-    Tenant, postgres,
+    Claim, ClaimBudget, Filter, Message, MessageLog, Outcome, Position, Room, SettleOutcome,
+    Settlement, Tenant, postgres,
 };
 use kanat_model::Timestamp;
 use kanat_model::flow::Status;
@@ -205,7 +205,7 @@ impl Planes {
             .claim(Claim {
                 owner,
                 bytes: u64::MAX,
-                shares: vec![Share::unbounded(rooms)],
+                budgets: vec![ClaimBudget::unbounded(rooms)],
                 awaited: Vec::new(),
             })
             .await

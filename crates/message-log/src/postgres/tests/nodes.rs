@@ -14,8 +14,8 @@ use crate::contract::{Harness, Subject, message, ordered, settlement, tenant};
 use crate::postgres::{PostgresLog, sequence};
 use crate::prelude::*;
 use crate::{
-    AppendOutcome, Claim, DedupeKey, EventQuery, NewMessage, Outcome, Placement, RenewalOutcome,
-    RepeatPolicy, Room, SettleOutcome, Share,
+    AppendOutcome, Claim, ClaimBudget, DedupeKey, EventQuery, NewMessage, Outcome, Placement,
+    RenewalOutcome, RepeatPolicy, Room, SettleOutcome,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -110,7 +110,7 @@ impl Worker {
             .claim(Claim {
                 owner: self.boot.clone(),
                 bytes: u64::MAX,
-                shares: vec![Share::unbounded(rooms)],
+                budgets: vec![ClaimBudget::unbounded(rooms)],
                 awaited: Vec::new(),
             })
             .await

@@ -17,8 +17,8 @@ use crate::contract::{leased, message, settlement, tenant};
 use crate::postgres::{Options, PostgresLog};
 use crate::prelude::*;
 use crate::{
-    AppendOutcome, Claim, Error, Filter, Lease, NewMessage, NodeLease, Outcome, Placement,
-    Position, RenewalOutcome, Room, SettleOutcome, Share,
+    AppendOutcome, Claim, ClaimBudget, Error, Filter, Lease, NewMessage, NodeLease, Outcome,
+    Placement, Position, RenewalOutcome, Room, SettleOutcome,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -111,7 +111,7 @@ impl Node {
             .claim(Claim {
                 owner: self.boot.clone(),
                 bytes: u64::MAX,
-                shares: vec![Share::unbounded(rooms)],
+                budgets: vec![ClaimBudget::unbounded(rooms)],
                 awaited: Vec::new(),
             })
             .await
