@@ -152,11 +152,12 @@ impl<'m> NewRow<'m> {
         if self.is_leased() {
             Status::Processing
         } else {
-            self.accepted_as()
+            self.arrival_status()
         }
     }
 
-    pub fn accepted_as(&self) -> Status {
+    /// Returns the status of the message before a node holds it.
+    pub fn arrival_status(&self) -> Status {
         match self.message.place {
             Placement::Leased(_) | Placement::Awaited(_) | Placement::Queued => Status::Received,
             Placement::Held => Status::Held,

@@ -145,13 +145,15 @@ impl Change {
         self.status.is_some_and(Status::is_final)
     }
 
-    /// Returns whether the message ends with this change, and no other message waits for that.
-    pub fn ends_unordered(&self) -> bool {
+    /// Returns whether the message ends with this change and has no ordering key, so that no other
+    /// message waits for its end.
+    pub fn is_final_without_ordering_key(&self) -> bool {
         self.is_final() && !self.ordered
     }
 
-    /// Returns whether the next message of the ordering key may run after this change.
-    pub fn ends_order(&self) -> bool {
+    /// Returns whether the next message of the ordering key may run after this change: the message
+    /// ends, or goes back into the backlog without a due time.
+    pub fn releases_ordering_key(&self) -> bool {
         self.ordered && (self.is_final() || self.due_at.is_none())
     }
 

@@ -8,16 +8,16 @@ use sha2::{Digest, Sha256};
 
 use crate::{DedupeKey, RepeatPolicy};
 
-/// How long a flow's idempotency key is remembered.
+/// Time for which a flow's idempotency key is remembered.
 const IDEMPOTENCY_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// By then a page that its node died over has been read again by another.
+/// Time within which another node has read a page again, if a node dies while it reads the page.
 const POLL_WINDOW: Duration = Duration::from_secs(60 * 60);
 
-/// A longer key is kept as its hash.
+/// Length of a key beyond which its hash is kept.
 const MAX_BYTES: usize = 256;
 
-/// The key that a flow's `idempotency_key` gave.
+/// Returns the key that a flow's `idempotency_key` gave.
 pub fn idempotency(key: String) -> DedupeKey {
     // Flows and senders choose their keys apart from each other, so these must not meet.
     DedupeKey {
@@ -27,7 +27,7 @@ pub fn idempotency(key: String) -> DedupeKey {
     }
 }
 
-/// The id under which a sender delivers, remembered for `window`.
+/// Returns the key of the id under which a sender delivers, remembered for `window`.
 pub fn delivery(id: String, window: Duration) -> DedupeKey {
     DedupeKey {
         key: format!("delivery:{}", bounded(id)),
@@ -47,7 +47,7 @@ pub fn call(api: &str, consumer: &str, key: &str) -> DedupeKey {
     }
 }
 
-/// The key of a call of the management API that came with an idempotency key.
+/// Returns the key of a call of the management API that came with an idempotency key.
 pub fn management(call: &str) -> DedupeKey {
     DedupeKey {
         key: format!("management:{call}"),
@@ -56,7 +56,7 @@ pub fn management(call: &str) -> DedupeKey {
     }
 }
 
-/// A due time of a schedule, remembered for `window`.
+/// Returns the key of a due time of a schedule, remembered for `window`.
 pub fn schedule(id: &ScheduleId, due: Timestamp, window: Duration) -> DedupeKey {
     DedupeKey {
         key: format!("schedule:{id}:{}", due.as_millis()),
@@ -65,7 +65,7 @@ pub fn schedule(id: &ScheduleId, due: Timestamp, window: Duration) -> DedupeKey 
     }
 }
 
-/// A record of a batch job by its place, remembered for `window`.
+/// Returns the key of a record of a batch job by its position, remembered for `window`.
 pub fn batch_record(job: &BatchJobId, position: i64, window: Duration) -> DedupeKey {
     DedupeKey {
         key: format!("batch:{job}:{position}"),
@@ -83,8 +83,8 @@ pub fn record(id: &str, count: i64, hash: &str) -> DedupeKey {
     }
 }
 
-/// A record by its place in a cycle of a poll, until the page is done.
-pub fn place(began_at: Timestamp, page: u32, index: usize, hash: &str) -> DedupeKey {
+/// Returns the key of a record by its position in a cycle of a poll, until the page is done.
+pub fn record_position(began_at: Timestamp, page: u32, index: usize, hash: &str) -> DedupeKey {
     DedupeKey {
         key: format!("place:{}:{page}:{index}:{hash}", began_at.as_millis()),
         ttl: POLL_WINDOW,
@@ -92,7 +92,7 @@ pub fn place(began_at: Timestamp, page: u32, index: usize, hash: &str) -> Dedupe
     }
 }
 
-/// The key that a flow's `ordering_key` gave.
+/// Returns the key that a flow's `ordering_key` gave.
 pub fn ordering(key: String) -> String {
     bounded(key)
 }

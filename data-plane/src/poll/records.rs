@@ -117,7 +117,7 @@ impl Page<'_> {
             let Some(id) = id else {
                 fresh.push((
                     record,
-                    key::place(self.began_at, self.number, first + index, &hash),
+                    key::record_position(self.began_at, self.number, first + index, &hash),
                 ));
                 continue;
             };

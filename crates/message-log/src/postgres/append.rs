@@ -214,7 +214,7 @@ async fn insert(tx: &mut Transaction<'_>, fresh: &[NewRow<'_>]) -> sqlx::Result<
         i64::from(f.message.flow_version),
         f.message.trigger.as_str(),
         f.status().as_str(),
-        f.accepted_as().as_str(),
+        f.arrival_status().as_str(),
         f.owner(),
         f.due_at(),
         optional(f.message.ordering_key.as_deref()),

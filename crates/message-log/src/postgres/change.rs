@@ -99,7 +99,9 @@ pub(super) async fn apply(
     let effective = write(tx, first.change.message_seq, &numbered).await?;
     let ended: Vec<i64> = numbered
         .iter()
-        .filter(|numbered| numbered.change.ends_order() && effective.contains(&numbered.event_seq))
+        .filter(|numbered| {
+            numbered.change.releases_ordering_key() && effective.contains(&numbered.event_seq)
+        })
         .map(|numbered| numbered.change.message_seq)
         .collect();
     advance(tx, ended).await?;

@@ -54,9 +54,8 @@ pub(super) async fn lock(
                         .map(|dedupe| ("repeat ", flow, text(&dedupe.key))),
                 );
             }
-            Work::Settle(change) => {
-                ended.extend(Some(change.message_seq).filter(|_| Change::ends_order(change)))
-            }
+            Work::Settle(change) => ended
+                .extend(Some(change.message_seq).filter(|_| Change::releases_ordering_key(change))),
             Work::AppendAttempted(_) | Work::Checkpoint(_) => {}
         }
     }

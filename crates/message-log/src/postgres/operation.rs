@@ -56,7 +56,7 @@ impl Work {
             Self::Append(message) => {
                 message.dedupe_keys.len() + usize::from(message.ordering_key.is_some())
             }
-            Self::Settle(change) => usize::from(change.ends_order()),
+            Self::Settle(change) => usize::from(change.releases_ordering_key()),
             Self::AppendAttempted(_) | Self::Checkpoint(_) => 0,
         }
     }
@@ -76,7 +76,7 @@ impl Work {
             Self::Append(_) => matches!(effect, Effect::Appended(AppendOutcome::Waiting)),
             Self::AppendAttempted(rows) => !rows.iter().all(AttemptedRow::is_final),
             // The next of its key may be due now.
-            Self::Settle(change) => !change.ends_unordered(),
+            Self::Settle(change) => !change.is_final_without_ordering_key(),
             Self::Checkpoint(_) => false,
         }
     }

@@ -1,4 +1,4 @@
-//! Limits of keys: one row a key, locked in the order of the keys while its ledger is worked on.
+//! Limits of keys: one row for each key, locked in the order of the keys while its ledger changes.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -36,7 +36,8 @@ pub(super) const DROP_CONNECTORS: &str = "
 DELETE FROM quotas WHERE key_id >= 'ci_' AND key_id < 'ci`' AND last_used_at > 0 AND last_used_at
     < $1";
 
-/// After the locks were waited for, so that no instant is counted twice.
+/// Reads the database's clock and the number of nodes. An exchange reads them after the rows are
+/// locked, so that ledgers are refilled in the order of the locks and no time counts twice.
 const NOW_AND_NODES: &str = concat!(
     "SELECT ",
     database_now!(),
@@ -45,9 +46,9 @@ const NOW_AND_NODES: &str = concat!(
     ")"
 );
 
-/// Creates missing rows in a transaction of its own, so that no transaction waits for a missing row
+/// Inserts missing rows in a transaction of its own, so that no transaction waits for a missing row
 /// while it holds others.
-const MAKE: &str = "
+const INSERT_MISSING: &str = "
 INSERT INTO quotas (key_id, ledger, request_count, last_used_at)
 SELECT v.key_id, '', 0, 0 FROM unnest($1::text[]) AS v(key_id) ORDER BY v.key_id
 ON CONFLICT (key_id) DO NOTHING";
@@ -70,7 +71,7 @@ impl QuotaStore for PostgresLog {
 
     async fn exchange(&self, exchange: &Exchange) -> Result<ExchangeOutcome> {
         if exchange.requests.is_empty() {
-            return self.ask(look(&self.readers.current())).await;
+            return self.ask(read_cluster_state(&self.readers.current())).await;
         }
         self.ask(self::exchange(&self.workers.current(), exchange))
             .await
@@ -88,10 +89,13 @@ pub(super) async fn exchange(
     let keys = each(&exchange.requests, |request| text(request.key.as_str()));
     let mut tx = workers.begin().await?;
     let mut ledgers = lock(&mut tx, &keys).await?;
-    // Once, unless one is dropped again in between.
+    // Runs once, unless a row is dropped between the insert and the lock.
     while ledgers.len() < keys.len() {
         tx.rollback().await?;
-        sqlx::query(MAKE).bind(&keys).execute(workers).await?;
+        sqlx::query(INSERT_MISSING)
+            .bind(&keys)
+            .execute(workers)
+            .await?;
         tx = workers.begin().await?;
         ledgers = lock(&mut tx, &keys).await?;
     }
@@ -168,8 +172,8 @@ async fn now_and_nodes(conn: &mut PgConnection) -> sqlx::Result<(Timestamp, u32)
     ))
 }
 
-/// How many nodes there are.
-pub(super) async fn look(readers: &PgPool) -> sqlx::Result<ExchangeOutcome> {
+/// Returns the database's clock and the number of nodes, as an exchange without grants.
+pub(super) async fn read_cluster_state(readers: &PgPool) -> sqlx::Result<ExchangeOutcome> {
     let (now, nodes) = now_and_nodes(&mut *readers.acquire().await?).await?;
     Ok(ExchangeOutcome::Done {
         now,
@@ -178,7 +182,7 @@ pub(super) async fn look(readers: &PgPool) -> sqlx::Result<ExchangeOutcome> {
     })
 }
 
-/// Drops what need not be known any more.
+/// Drops limits and exchange numbers that are not needed any more.
 pub(super) async fn forget(workers: &PgPool, now: Timestamp) -> sqlx::Result<()> {
     sqlx::query(DROP_EXCHANGE_NUMBERS)
         .bind(now.before(NUMBER_RETENTION).as_millis())

@@ -18,6 +18,9 @@ const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS, POLL_ENDS, FAILING, PAST, BA
 ///
 /// `token` is the `seq` of the message's last event, so that it is another one after every change
 /// of state. Bodies stand apart because every change of state writes the row of `messages` anew.
+///
+/// `accepted_as` is the status at arrival. `granted_attempts` is the number of attempts that a
+/// retry of a dead letter adds.
 const FIRST: &str = r#"
 CREATE SEQUENCE events AS BIGINT;
 

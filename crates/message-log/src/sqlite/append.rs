@@ -104,7 +104,7 @@ pub(super) fn insert(tx: &Transaction<'_, '_>, row: &NewRow<'_>) -> rusqlite::Re
         message.flow_version,
         message.trigger.as_str(),
         row.status().as_str(),
-        row.accepted_as().as_str(),
+        row.arrival_status().as_str(),
         row.owner(),
         row.due_at(),
         message.ordering_key,

@@ -69,7 +69,7 @@ pub(super) fn apply_with_seq(
         return Ok(None);
     }
     insert_event(tx, change, event_seq)?;
-    if change.ends_order() {
+    if change.releases_ordering_key() {
         advance(tx, change.message_seq)?;
     }
     Ok(Some(change.lease(event_seq)))

@@ -38,8 +38,9 @@ pub(super) struct CheckpointHandle {
     /// Pages of the write-ahead log at which it is checkpointed.
     threshold_pages: i32,
     page_bytes: u64,
-    /// Number of failed syncs up to which the write-ahead log was restarted.
-    recovered_failures: Cell<u64>,
+    /// Number of failed syncs at the last full checkpoint. If more have failed since, the next
+    /// transaction begins with another one.
+    failures_at_checkpoint: Cell<u64>,
 }
 
 /// Thread that checkpoints the write-ahead log, with a connection of its own.
@@ -88,7 +89,7 @@ pub(super) fn start(
         failures,
         threshold_pages: CHECKPOINT_BYTES / page_bytes,
         page_bytes: u64::try_from(page_bytes).unwrap_or_default(),
-        recovered_failures: Cell::default(),
+        failures_at_checkpoint: Cell::default(),
     };
     Ok((handle, checkpointer))
 }
@@ -103,12 +104,12 @@ impl CheckpointHandle {
     /// appended to the log until it restarts.
     pub fn recover_after_failed_sync(&self, writer: &Connection) -> rusqlite::Result<()> {
         let failures = self.failures.count();
-        if self.recovered_failures.get() == failures {
+        if self.failures_at_checkpoint.get() == failures {
             return Ok(());
         }
         let _lock = self.shared.checkpoint_lock.lock();
         maintenance::checkpoint_fully(writer).inspect_err(|error| self.failures.note(error))?;
-        self.recovered_failures.set(failures);
+        self.failures_at_checkpoint.set(failures);
         tracing::warn!(
             "the message log goes on after a failed sync: its write-ahead log is checkpointed fully"
         );

@@ -135,7 +135,7 @@ impl Inbox {
         // The first urgent one always wakes it. The writer then computes how long they wait.
         let must_recompute_sleep =
             (is_first && !state.wakes_soon) || (state.is_urgent && !was_urgent);
-        let is_ready = state.is_urgent && state.should_stop_gathering();
+        let is_ready = state.is_urgent && state.is_group_ready();
         if state.is_asleep && (must_recompute_sleep || is_ready) {
             state.is_asleep = false;
             drop(state);
@@ -237,9 +237,9 @@ impl Sleep {
 }
 
 impl State {
-    /// Returns whether the writer should stop gathering. It gathers appends only, and begins once
-    /// one has arrived.
-    fn should_stop_gathering(&self) -> bool {
+    /// Returns whether the next group needs no more gathering: it has no appends, the last one had
+    /// few, or the expected appends have arrived.
+    fn is_group_ready(&self) -> bool {
         let wanted = if self.last_duration() < MAX_GATHER_TIME {
             self.expected_appends.min(MAX_GATHERED)
         } else {
@@ -273,7 +273,7 @@ impl State {
             return Sleep::None;
         }
         if self.is_urgent {
-            return if self.should_stop_gathering() {
+            return if self.is_group_ready() {
                 Sleep::None
             } else {
                 Sleep::up_to(self.gather_time_left(now))
@@ -294,7 +294,7 @@ impl Work {
     /// the node depends on its time.
     fn can_wait(&self) -> bool {
         match self {
-            Self::Settle(change) => change.ends_unordered(),
+            Self::Settle(change) => change.is_final_without_ordering_key(),
             Self::AppendAttempted(rows) => rows.iter().all(AttemptedRow::is_final),
             _ => false,
         }

@@ -405,7 +405,7 @@ impl Work {
             Self::Append(message) => {
                 message.dedupe_keys.is_empty() && message.ordering_key.is_none()
             }
-            Self::Settle(change) => change.ends_unordered(),
+            Self::Settle(change) => change.is_final_without_ordering_key(),
             _ => false,
         }
     }

@@ -53,7 +53,7 @@ impl Work {
             Self::Append(_) => matches!(effect, Effect::Appended(AppendOutcome::Waiting)),
             Self::AppendAttempted(rows) => !rows.iter().all(AttemptedRow::is_final),
             // The next message of the ordering key may be due now.
-            Self::Settle(change) => !change.ends_unordered(),
+            Self::Settle(change) => !change.is_final_without_ordering_key(),
             Self::Task(task) => task.makes_claimable(),
             Self::StoreStep(_)
             | Self::Claim(_)

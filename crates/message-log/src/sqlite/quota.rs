@@ -52,7 +52,7 @@ impl QuotaStore for SqliteLog {
 
     async fn exchange(&self, exchange: &Exchange) -> Result<ExchangeOutcome> {
         if exchange.requests.is_empty() {
-            return nodes(&self.reader).await;
+            return read_cluster_state(&self.reader).await;
         }
         let exchange = exchange.clone();
         let exchange = Task::new(move |tx| self::exchange(tx, &exchange));
@@ -123,8 +123,8 @@ fn exchange_key(
     Ok(grant)
 }
 
-/// Returns the number of nodes.
-pub(super) async fn nodes(reader: &SqlitePool) -> Result<ExchangeOutcome> {
+/// Returns the clock of this process and the number of nodes, as an exchange without grants.
+pub(super) async fn read_cluster_state(reader: &SqlitePool) -> Result<ExchangeOutcome> {
     let now = Timestamp::now();
     let nodes: i64 = sqlx::query(NODES)
         .bind(Timestamp::steady().as_millis())

@@ -15,6 +15,9 @@ const MIGRATIONS: &[&str] = &[
 /// arrival of a message counts as an event: its sequence number is that of the message, and it has
 /// no row in `transitions`.
 ///
+/// `accepted_as` is the status at arrival. `granted_attempts` is the number of attempts that a
+/// retry of a dead letter adds.
+///
 /// Bodies have a table of their own because every change of state rewrites the row of `messages`.
 const FIRST: &str = "
 CREATE TABLE messages (

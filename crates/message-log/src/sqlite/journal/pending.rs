@@ -47,8 +47,8 @@ struct PendingSettlement {
 }
 
 impl PendingWrites {
-    /// Returns no writes, where the tables have all records up to number `record`.
-    pub fn after_record(record: i64) -> Self {
+    /// Returns an empty value for tables that have all records up to number `record`.
+    pub fn empty_at(record: i64) -> Self {
         Self {
             last_record_number: record,
             applied_record_number: record,

@@ -48,7 +48,7 @@ pub(super) fn recover(
 ) -> Result<PendingWrites> {
     let (salt, applied): (i64, i64) =
         conn.query_row(COUNTERS, (), |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let pending = PendingWrites::after_record(applied);
+    let pending = PendingWrites::empty_at(applied);
     let Some(UnappliedRecords {
         records,
         is_damaged,
