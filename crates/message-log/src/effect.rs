@@ -31,9 +31,9 @@ pub(crate) trait ReleaseSink {
     fn release(&self, change: Change);
 }
 
-/// Reply to the caller of an operation. Dropped before [`into_result`](Self::into_result), because
-/// the caller has gone away, it releases the leases in the result: no other node would claim these
-/// messages while this one lives.
+/// Reply to the caller of an operation. If the caller goes away, the reply is dropped before
+/// [`into_result`](Self::into_result). It then releases the leases in the result, because no other
+/// node could claim these messages while this node lives.
 pub(crate) struct ReplyGuard<C: Into<Lease>, S: ReleaseSink> {
     result: Option<Result<Effect<C>>>,
     sink: S,

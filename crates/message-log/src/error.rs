@@ -5,13 +5,14 @@ use kanat_model::Code;
 /// Result of a call to the log.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A failed call to the log. Nothing of it was written.
+/// A failed call to the log. It had no effect, unless the commit itself failed: see
+/// [`MessageLog`](crate::MessageLog).
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// The queue in front of it is full; accept nothing, and try again later.
+    /// The queue of the log is full; accept nothing, and try again later.
     #[error("the message log is full")]
     Full,
-    /// Its disk is full or failed; accept nothing, and try again later.
+    /// The disk of the log is full or failed; accept nothing, and try again later.
     #[error("the message log cannot write: {0}")]
     Disk(String),
     /// The log cannot be written or read just now; try again.
@@ -34,7 +35,7 @@ pub enum Error {
          again"
     )]
     UnknownJournal(String),
-    /// Something that does not pass by waiting.
+    /// A failure that waiting does not cure.
     #[error("the message log failed: {0}")]
     Other(String),
 }

@@ -26,9 +26,10 @@ use crate::{
 pub trait MessageLog:
     DeliveryStore + MessageReader + PlanStore + PollStore + QuotaStore + 'static
 {
-    /// Puts a dead letter back into the backlog, with as many attempts as it had at first, under
-    /// `version` and its keys when one is given. With an ordering key it waits for the message of
-    /// that key that a node works on, then goes before the later ones that wait.
+    /// Puts a dead letter back into the backlog, with as many further attempts as it had at first.
+    /// With `version`, that version of the flow runs it, under the keys of that version. A message
+    /// with an ordering key waits for the one that a node works on, and then runs before the later
+    /// ones that wait.
     async fn retry(
         &self,
         tenant: &Tenant,

@@ -350,7 +350,7 @@ impl MessageLog for SqliteLog {
     }
 
     async fn ping(&self) -> Result<()> {
-        // A log that is closed has files no more.
+        // A log that is closed no longer has files.
         if !self.reader.is_closed() {
             self.files.check_paths()?;
         }

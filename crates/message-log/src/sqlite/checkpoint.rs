@@ -136,8 +136,9 @@ impl CheckpointHandle {
             .saturating_mul(self.page_bytes)
     }
 
-    /// Requests a checkpoint if the last commit of this thread made the write-ahead log long. Runs
-    /// it on this thread after one of the checkpointer, or if the log is too long.
+    /// Requests a checkpoint if the last commit of this thread made the write-ahead log long.
+    /// Checkpoints on this thread instead if the checkpointer has just completed a checkpoint, or
+    /// if the log is [`MAX_LENGTH_FACTOR`] times too long.
     pub fn after_commit(&self, writer: &Connection) {
         let length = LENGTH_PAGES.get();
         let is_checkpointed = &self.shared.is_checkpointed;

@@ -125,7 +125,8 @@ impl FileHandle {
     }
 }
 
-/// The writer's checks of the files: their names for each group, and their paths each second.
+/// The writer's checks of the files: their names before and after each commit, and their paths once
+/// a second.
 pub(super) struct FileWatch {
     files: OpenFiles,
     last_path_check: Cell<Instant>,

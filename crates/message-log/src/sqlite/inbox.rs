@@ -1,20 +1,20 @@
 //! Inbox of the writer, and the time that operations wait in it.
 //!
 //! The writer takes all operations as soon as it is free. An operation waits at most for the group
-//! before it. There are two exceptions.
+//! before it, and for earlier batches of its own group. There are two exceptions.
 //!
 //! A final outcome of a message without an ordering key, and new messages that ended with their
-//! first attempts, may wait up to 5 ms after the writer last took an append, to share a commit with the next
-//! append. Otherwise each message would cost two commits, and the second would delay the next
-//! message. Such an operation does not wake a writer that wakes by itself within that time.
+//! first attempts, may wait up to 5 ms after the writer last took an append, to share a commit with
+//! the next append. Otherwise each message would cost two commits, and the second would delay the
+//! next message. Such an operation does not wake a writer that wakes by itself within that time.
 //!
 //! When many callers append at once, those that were just answered append again within a moment.
-//! The writer expects as many appends as the last group had, and as arrived while that was written.
-//! It gathers that many before it begins the next group, for a limited multiple of the time that
-//! the last group took. A few callers never wait. On a fast disk the
-//! writer waits for [`MAX_GATHERED`] messages only: while it writes these the others arrive, so
-//! that neither the disk nor the cores are idle. On a slow disk it is worthwhile to commit the
-//! messages of all callers together.
+//! The writer expects as many appends as the last group had, plus those that arrived while it was
+//! written. It gathers that many before it begins the next group, for a limited multiple of the
+//! time that the last group took. A few callers never wait. On a fast disk the writer waits for
+//! [`MAX_GATHERED`] messages only: while it writes these the others arrive, so that neither the
+//! disk nor the cores are idle. On a slow disk it is worthwhile to commit the messages of all
+//! callers together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -112,7 +112,7 @@ struct State {
     expected_appends: usize,
     /// Time at which the writer began its last group; `None` after an idle time.
     group_began: Option<Instant>,
-    /// Time at which the writer had done its last group.
+    /// Time at which the writer completed its last group.
     group_ended: Option<Instant>,
 }
 
@@ -290,8 +290,8 @@ impl State {
 }
 
 impl Work {
-    /// Returns whether this ends messages that no other message waits for, so that only memory of
-    /// the node depends on its time.
+    /// Returns whether this ends messages that no other message waits for, so that a delay costs
+    /// only memory of the node.
     fn can_wait(&self) -> bool {
         match self {
             Self::Settle(change) => change.is_final_without_ordering_key(),

@@ -5,8 +5,9 @@
 //! syncs it; then the writer answers their callers. Until the tables have them they are
 //! [`PendingWrites`]. The writer applies these when it is idle, when many are pending, when the
 //! oldest has waited for 100 ms, when a reader asks, and at the start of each transaction except a
-//! deletion on a full disk, so that no other code has to know of the journal. The commit that
-//! applies them need not be synced, because the journal has them on disk.
+//! deletion on a full disk, so that code inside a transaction need not know of the journal. Readers
+//! use `SqliteLog::flushed_reader`. The commit that applies the pending writes need not be synced,
+//! because the journal has them on disk.
 //!
 //! # States
 //!
@@ -24,8 +25,8 @@
 //!  any state -- a write or a sync fails --> disabled, until the next start
 //! ```
 //!
-//! A file that cannot grow because the disk is full stays in its state. The operations of that
-//! record go to the tables.
+//! If the file cannot grow because the disk is full, the journal stays in its state. The operations
+//! of that record go to the tables.
 //!
 //! - *clean*: the tables have everything on disk. The next record goes to the start of the file.
 //! - *pending*: the file has records that the tables lack. After a commit that failed, the next
@@ -100,7 +101,8 @@ pub(super) enum JournalOutcome {
     /// The operations have to go to the tables: the journal does not support one of them, or cannot
     /// be written now.
     UseTables,
-    /// The file has room for the operations once the pending writes are applied in a synced commit.
+    /// The file is full. A synced commit to the tables makes room: a flush if writes are pending,
+    /// else the commit of the operations themselves.
     FlushFirst,
 }
 

@@ -66,7 +66,7 @@ impl Work {
     }
 }
 
-/// Statements of one operation that the writer knows nothing of but their kind. They run again if
+/// Statements of one operation, of which the writer knows only the kind. They run again if
 /// their transaction fails because of another operation.
 pub(super) struct Task {
     run: Box<Run>,

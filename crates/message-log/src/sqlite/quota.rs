@@ -45,7 +45,7 @@ ON CONFLICT (key_id) DO UPDATE SET ledger = excluded.ledger,
 
 #[async_trait::async_trait]
 impl QuotaStore for SqliteLog {
-    /// Its file is locked.
+    /// Returns `false`: one process at a time has the file open.
     fn is_shared(&self) -> bool {
         false
     }

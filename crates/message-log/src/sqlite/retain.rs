@@ -21,7 +21,7 @@ pub(super) const NEXT_STRETCH: &str = "
 SELECT min(received_at), max(seq) FROM (SELECT seq, received_at FROM messages WHERE seq > ?
     ORDER BY seq LIMIT ?)";
 
-/// Messages of a flow after a place in their order of arrival, which has a tie broken by `seq`.
+/// Finds messages of a flow after a position, in the order of arrival; `seq` breaks ties.
 pub(super) const NEXT_OF_FLOW: &str = "
 SELECT seq, received_at FROM messages INDEXED BY messages_flow
 WHERE flow_id = ? AND (received_at, seq) > (?, ?) AND received_at < ?
@@ -60,7 +60,7 @@ pub(super) const DROP_STRETCH: Deletes =
 pub(super) const DROP_LISTED: Deletes =
     deletes!("seq IN (SELECT value FROM json_each(?1)) AND completed_at < ?2");
 
-/// Keeps the last sequence number, which is never taken twice, also when its event is dropped.
+/// Keeps the last sequence number, so that none is taken twice after its event was dropped.
 const KEEP_LAST_SEQ: &str = "UPDATE counters SET value = max(value, ?) WHERE name = 'last_seq'";
 
 pub(super) const DROP_KEYS: &str = "

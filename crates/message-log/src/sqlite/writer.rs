@@ -133,7 +133,7 @@ impl Writer {
         self.flush_for_readers(statements);
     }
 
-    /// Refuses everything but the close, because no start would find what is written.
+    /// Refuses everything but the close, because the next start would not find what is written now.
     fn refuse_all_but_close(
         &mut self,
         statements: &Statements<'_>,

@@ -101,8 +101,8 @@ impl PendingWrites {
             .min()
     }
 
-    /// Gives all writes new sequence numbers after `last_seq`, if the smallest pending number is at
-    /// most `taken`, the largest number in the tables. Returns whether it did.
+    /// Gives all writes new sequence numbers after `last_seq`, if the tables already use one of
+    /// theirs. `taken` is the largest number in the tables. Returns whether it did.
     pub fn renumber(&mut self, taken: i64, last_seq: i64) -> bool {
         let Some(first) = self.first_seq().filter(|first| *first <= taken) else {
             return false;

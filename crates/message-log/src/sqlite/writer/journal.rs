@@ -57,8 +57,8 @@ impl Writer {
         self.flush(statements, self.ack_durability)
     }
 
-    /// Flushes if readers wait. Shortly after a failed attempt they wait for the next one, which
-    /// may be that of another caller.
+    /// Flushes if readers wait, but not shortly after a failed attempt. The readers then get the
+    /// result of the next attempt, for whichever caller it is made.
     pub(super) fn flush_for_readers(&mut self, statements: &Statements<'_>) {
         let is_allowed = self.journal.reader_retry_delay(Instant::now()).is_zero();
         if !self.flush_requests.is_empty() && is_allowed {
