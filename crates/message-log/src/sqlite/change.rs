@@ -2,7 +2,7 @@
 //! (historic name: events).
 
 use kanat_model::message::Status;
-use rusqlite::params;
+use rusqlite::{Connection, params};
 
 use super::transaction::Transaction;
 use crate::Lease;
@@ -19,6 +19,9 @@ UPDATE messages SET token = ?4, owner = ?5,
     error_field = CASE ?10 WHEN 1 THEN error_field ELSE ?13 END,
     error_expression = CASE ?10 WHEN 1 THEN error_expression ELSE ?14 END
 WHERE seq = ?1 AND token = ?2 AND owner = ?3";
+
+/// Finds the message that [`CHANGE`] would update. Both have one condition.
+const FIND_LEASE: &str = "SELECT 1 FROM messages WHERE seq = ? AND token = ? AND owner = ?";
 
 /// Inserts the event of a change that sets the whole state of the message.
 pub(super) const INSERT_EVENT: &str = "
@@ -73,6 +76,16 @@ pub(super) fn apply_with_seq(
         advance(tx, change.message_seq)?;
     }
     Ok(Some(change.lease(event_seq)))
+}
+
+/// Returns whether the tables have the lease on which `change` relies.
+pub(super) fn has_lease(conn: &Connection, change: &Change) -> rusqlite::Result<bool> {
+    let lease = params![
+        change.message_seq,
+        change.from_token,
+        change.from_owner.as_str()
+    ];
+    conn.prepare_cached(FIND_LEASE)?.exists(lease)
 }
 
 fn insert_event(tx: &Transaction<'_, '_>, change: &Change, event_seq: i64) -> rusqlite::Result<()> {

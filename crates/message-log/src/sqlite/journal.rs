@@ -53,7 +53,7 @@ mod recovery;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use self::file::{AppendError, JournalFile};
 #[cfg(feature = "fuzz")]
@@ -65,6 +65,7 @@ use self::record::JournalRecord;
 #[cfg(feature = "fuzz")]
 pub(super) use self::record::reencode;
 pub(super) use self::recovery::path_beside;
+use super::change;
 use super::failpoints;
 use super::inbox::Operation;
 use super::operation::{Effect, Work};
@@ -76,7 +77,6 @@ use crate::change::Change;
 use crate::{Error, NewMessage, SettleOutcome};
 
 const FIND_ID: &str = "SELECT 1 FROM messages WHERE id = ?";
-const FIND_LEASE: &str = "SELECT 1 FROM messages WHERE seq = ? AND token = ? AND owner = ?";
 
 /// Journal of a log, for the thread that writes.
 pub(super) struct Journal {
@@ -104,6 +104,14 @@ pub(super) enum JournalOutcome {
     /// The file is full. A synced commit to the tables makes room: a flush if writes are pending,
     /// else the commit of the operations themselves.
     FlushFirst,
+}
+
+/// Entry of a record: the work of one operation that may go to the journal.
+enum JournalEntry<'w> {
+    /// New message without keys.
+    Message(&'w NewMessage),
+    /// Final outcome of a message without an ordering key.
+    FinalSettlement(&'w Change),
 }
 
 /// Results of a batch of operations, in their order.
@@ -210,17 +218,21 @@ impl Journal {
         let Some(file) = self.file.as_mut().filter(|_| !self.failures.any()) else {
             return Ok(JournalOutcome::UseTables);
         };
-        let is_supported = operations
+        let entries: Option<Vec<_>> = operations
             .iter()
-            .all(|operation| operation.work.is_journalable());
-        if !is_supported || !self.headroom.is_sufficient(statements.conn())? {
+            .map(|operation| operation.work.as_journal_entry())
+            .collect();
+        let Some(entries) = entries else {
+            return Ok(JournalOutcome::UseTables);
+        };
+        if !self.headroom.is_sufficient(statements.conn())? {
             return Ok(JournalOutcome::UseTables);
         }
         self.record.clear();
         let record = &mut self.record;
         let pending = &self.pending;
         let write = statements
-            .in_read_transaction(|conn| encode_batch(record, pending, conn, operations, last_seq));
+            .in_read_transaction(|conn| encode_batch(record, pending, conn, &entries, last_seq));
         let Some(write) = write? else {
             return Ok(JournalOutcome::UseTables);
         };
@@ -296,7 +308,7 @@ impl Journal {
     /// removed.
     pub fn prepare_to_close(&mut self) {
         if self.tables_unsynced {
-            self.pending.skip_record_number();
+            self.pending.force_counter_write();
         }
     }
 
@@ -315,25 +327,25 @@ impl Journal {
     }
 }
 
-/// Encodes the operations into `record`, and returns their results. Returns `None` when only the
+/// Encodes the entries into `record`, and returns their results. Returns `None` when only the
 /// tables can decide on one of them.
 fn encode_batch(
     record: &mut JournalRecord,
     pending: &PendingWrites,
     conn: &Connection,
-    operations: &[Operation],
+    entries: &[JournalEntry<'_>],
     last_seq: i64,
 ) -> rusqlite::Result<Option<JournalWrite>> {
     let mut write = JournalWrite {
-        results: Vec::with_capacity(operations.len()),
+        results: Vec::with_capacity(entries.len()),
         last_seq,
     };
     let mut ids = Vec::new();
     let mut settled = Vec::new();
-    for operation in operations {
+    for entry in entries {
         let next = write.last_seq + 1;
-        let result = match &operation.work {
-            Work::Append(message) => {
+        let result = match *entry {
+            JournalEntry::Message(message) => {
                 let hash = pending.hash(&message.id);
                 if ids.contains(&hash) || pending.may_contain(hash) || is_in_tables(conn, message)?
                 {
@@ -346,7 +358,7 @@ fn encode_batch(
                     seq: Some(next),
                 }
             }
-            Work::Settle(change)
+            JournalEntry::FinalSettlement(change)
                 if !settled.contains(&change.message_seq)
                     && lease_is_valid(pending, conn, change)? =>
             {
@@ -357,19 +369,10 @@ fn encode_batch(
                     seq: Some(next),
                 }
             }
-            Work::Settle(_) => OperationResult {
+            JournalEntry::FinalSettlement(_) => OperationResult {
                 effect: Effect::Settled(SettleOutcome::Fenced),
                 seq: None,
             },
-            Work::AppendAttempted(_)
-            | Work::StoreStep(_)
-            | Work::Claim(_)
-            | Work::Task(_)
-            | Work::Probe
-            | Work::Flush
-            | Work::Shrink { .. }
-            | Work::Truncate
-            | Work::Close => return Ok(None),
         };
         write.last_seq = result.seq.unwrap_or(write.last_seq);
         write.results.push(result);
@@ -381,8 +384,7 @@ fn is_in_tables(conn: &Connection, message: &NewMessage) -> rusqlite::Result<boo
     conn.prepare_cached(FIND_ID)?.exists([message.id.as_str()])
 }
 
-/// Returns whether the lease that `change` relies on is valid. The condition is that of the update
-/// in `sqlite/change.rs`, which the writer runs for changes that do not go to the journal.
+/// Returns whether the lease that `change` relies on is valid.
 fn lease_is_valid(
     pending: &PendingWrites,
     conn: &Connection,
@@ -391,24 +393,22 @@ fn lease_is_valid(
     if let Some(lease_is_valid) = pending.lease_is_valid(change) {
         return Ok(lease_is_valid);
     }
-    let lease = params![
-        change.message_seq,
-        change.from_token,
-        change.from_owner.as_str()
-    ];
-    conn.prepare_cached(FIND_LEASE)?.exists(lease)
+    change::has_lease(conn, change)
 }
 
 impl Work {
-    /// Returns whether this may go to the journal: an append without keys, or a final outcome of a
-    /// message without an ordering key.
-    fn is_journalable(&self) -> bool {
+    /// Returns the work as an entry of the journal; `None` if only the tables take it.
+    fn as_journal_entry(&self) -> Option<JournalEntry<'_>> {
         match self {
-            Self::Append(message) => {
-                message.dedupe_keys.is_empty() && message.ordering_key.is_none()
+            Self::Append(message)
+                if message.dedupe_keys.is_empty() && message.ordering_key.is_none() =>
+            {
+                Some(JournalEntry::Message(message))
             }
-            Self::Settle(change) => change.is_final_without_ordering_key(),
-            _ => false,
+            Self::Settle(change) if change.is_final_without_ordering_key() => {
+                Some(JournalEntry::FinalSettlement(change))
+            }
+            _ => None,
         }
     }
 }

@@ -220,10 +220,15 @@ impl PendingWrites {
         kanat_failpoint::hit_for_each("fold.after_commit", || self.len());
     }
 
-    /// Skips a record number, so that the next [`apply`](Self::apply) writes the counter even
-    /// without operations.
+    /// Skips the number of a record that failed.
     pub fn skip_record_number(&mut self) {
         self.last_record_number += 1;
+    }
+
+    /// Makes the next [`apply`](Self::apply) write the counter even without operations, so that
+    /// its commit changes something. It skips a record number for this.
+    pub fn force_counter_write(&mut self) {
+        self.skip_record_number();
     }
 
     /// Forgets all writes, which the tables have now.
