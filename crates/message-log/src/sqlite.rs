@@ -38,6 +38,7 @@ mod statements;
 mod step;
 mod sync_failures;
 mod transaction;
+mod write_failure_log;
 mod writer;
 
 #[cfg(test)]
@@ -59,7 +60,7 @@ pub use self::options::{Durability, Options};
 use self::options::{READERS, SEARCHERS};
 
 use self::checkpoint::{CheckpointHandle, Checkpointer};
-use self::files::{FileWatch, OpenFiles};
+use self::files::OpenFiles;
 use self::inbox::Inbox;
 use self::journal::Journal;
 use self::operation::{Effect, Task, Work};
@@ -124,7 +125,7 @@ impl SqliteLog {
             Arc::clone(&inbox),
             Arc::clone(&state),
             journal,
-            FileWatch::new(files.clone()),
+            files.clone(),
             reserve,
             options.durability,
         );

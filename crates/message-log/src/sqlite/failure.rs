@@ -54,18 +54,24 @@ impl FailureKind {
 /// Returns the error for the caller of an operation that was not written. It names `folder`
 /// when the disk of that folder is at fault.
 pub(super) fn write_error(error: &rusqlite::Error, folder: &Path) -> Error {
-    let folder = folder.display();
+    let name = folder.display();
     match error.sqlite_error().map(|error| error.code) {
-        Some(ErrorCode::DiskFull) => Error::Disk(format!("the disk of {folder} is full")),
+        Some(ErrorCode::DiskFull) => disk_full(folder),
         Some(ErrorCode::SystemIoFailure) => {
-            Error::Disk(format!("the disk of {folder} failed: {error}"))
+            Error::Disk(format!("the disk of {name} failed: {error}"))
         }
-        Some(ErrorCode::ReadOnly) => Error::Disk(format!("{folder} can only be read: {error}")),
+        Some(ErrorCode::ReadOnly) => Error::Disk(format!("{name} can only be read: {error}")),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             Error::Disk(damaged(&error.to_string()))
         }
         _ => Error::Unavailable(error.to_string()),
     }
+}
+
+/// Returns the error for the caller of an operation that is refused because the disk of `folder` is
+/// full.
+pub(super) fn disk_full(folder: &Path) -> Error {
+    Error::Disk(format!("the disk of {} is full", folder.display()))
 }
 
 /// Returns whether a code is SQLITE_CORRUPT or SQLITE_NOTADB.

@@ -10,13 +10,10 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{self, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::failure::write_error;
 use crate::{Error, Result};
 
 /// Time between two checks of the paths.
 const PATH_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Time between two lines of the service's log about operations that were not written.
-const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Open files of a log, shared by all their users. A file that is lost once stays lost.
 #[derive(Clone)]
@@ -127,48 +124,22 @@ impl FileHandle {
 
 /// The writer's checks of the files: their names before and after each commit, and their paths once
 /// a second.
-pub(super) struct FileWatch {
+pub(super) struct FileCheck {
     files: OpenFiles,
     last_path_check: Cell<Instant>,
-    /// Time of the last line about operations that were not written.
-    last_line: Cell<Option<Instant>>,
-    /// Number of operations that were not written since then.
-    unlogged: Cell<usize>,
 }
 
-impl FileWatch {
+impl FileCheck {
     pub fn new(files: OpenFiles) -> Self {
         Self {
             files,
             last_path_check: Cell::new(Instant::now()),
-            last_line: Cell::default(),
-            unlogged: Cell::default(),
         }
     }
 
-    /// Logs, once a minute, that operations were not written, and returns the error for their
-    /// callers.
-    pub fn log_write_failure(&self, error: &rusqlite::Error, operations: usize) -> Error {
-        let refusal = write_error(error, self.files.folder());
-        let now = Instant::now();
-        self.unlogged.set(self.unlogged.get() + operations);
-        if self
-            .last_line
-            .get()
-            .is_none_or(|at| now.duration_since(at) >= LOG_INTERVAL)
-        {
-            self.last_line.set(Some(now));
-            tracing::error!(%error, operations = self.unlogged.take(), "{refusal}");
-        }
-        refusal
-    }
-
-    /// Returns the error for messages that are refused because the disk is full.
-    pub fn disk_full_error(&self) -> Error {
-        Error::Disk(format!(
-            "the disk of {} is full",
-            self.files.folder().display()
-        ))
+    /// Returns the folder of the files.
+    pub fn folder(&self) -> &Path {
+        self.files.folder()
     }
 
     /// Checks that the next start will find everything that was written until now.

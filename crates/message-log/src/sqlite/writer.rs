@@ -17,7 +17,7 @@ use self::batch::Batch;
 use super::checkpoint::CheckpointHandle;
 use super::execute::{Execution, execute};
 use super::failure::FailureKind;
-use super::files::FileWatch;
+use super::files::{FileCheck, OpenFiles};
 use super::inbox::{Inbox, Operation, ReplyGuard, ReplySender, Wakeup};
 use super::journal::Journal;
 use super::maintenance;
@@ -26,6 +26,7 @@ use super::options::{CommitDurability, Durability};
 use super::reserve::Reserve;
 use super::state::LogState;
 use super::statements::Statements;
+use super::write_failure_log::WriteFailureLog;
 use crate::{Error, Result};
 
 pub(super) struct Writer {
@@ -33,7 +34,8 @@ pub(super) struct Writer {
     inbox: Arc<Inbox>,
     state: Arc<LogState>,
     journal: Journal,
-    watch: FileWatch,
+    files: FileCheck,
+    write_failures: WriteFailureLog,
     reserve: Reserve,
     /// True if the write-ahead log was truncated for want of room, and nothing was written since.
     is_wal_truncated: bool,
@@ -57,7 +59,7 @@ impl Writer {
         inbox: Arc<Inbox>,
         state: Arc<LogState>,
         journal: Journal,
-        watch: FileWatch,
+        files: OpenFiles,
         reserve: Reserve,
         durability: Durability,
     ) -> Self {
@@ -70,7 +72,8 @@ impl Writer {
             inbox,
             state,
             journal,
-            watch,
+            write_failures: WriteFailureLog::new(files.folder().to_owned()),
+            files: FileCheck::new(files),
             reserve,
             is_wal_truncated: false,
             flush_requests: Vec::new(),
@@ -119,7 +122,7 @@ impl Writer {
     }
 
     fn process_batch(&mut self, statements: &Statements<'_>, operations: Vec<Operation>) {
-        if let Err(lost) = self.watch.check() {
+        if let Err(lost) = self.files.check() {
             return self.refuse_all_but_close(statements, operations, &lost);
         }
         let (readers, operations): (Vec<_>, Vec<_>) = operations
@@ -187,7 +190,7 @@ impl Writer {
         } = batch;
         let Execution { effects, last_seq } = execution;
         self.last_seq = last_seq;
-        if let Err(lost) = self.watch.check() {
+        if let Err(lost) = self.files.check() {
             if includes_pending {
                 self.journal.note_applied(durability);
             }
@@ -269,9 +272,9 @@ impl Writer {
                     });
                 }
             }
-            FailureKind::DiskFault => self.refuse_for_want_of_room(batch, &error, stack),
+            FailureKind::DiskFault => self.refuse_after_disk_fault(batch, &error, stack),
             FailureKind::Unavailable => {
-                let refusal = self.watch.log_write_failure(&error, batch.operations.len());
+                let refusal = self.write_failures.log(&error, batch.operations.len());
                 self.journal.apply_failed(Instant::now());
                 self.answer_readers(&Err(journal::not_applied()));
                 self.refuse(batch.operations, &refusal);
@@ -288,44 +291,6 @@ impl Writer {
                 tracing::error!(%error, "the message log refused an operation");
                 self.refuse(batch.operations, &Error::Other(error.to_string()));
             }
-        }
-    }
-
-    /// Refuses new messages, and tries the other operations of the batch without them, because
-    /// accepted messages must go on. A single operation is refused, but for a deletion: this is
-    /// first tried without the pending writes, because it makes the room that they need.
-    fn refuse_for_want_of_room(
-        &self,
-        batch: Batch,
-        error: &rusqlite::Error,
-        stack: &mut Vec<Batch>,
-    ) {
-        let Batch {
-            operations,
-            includes_pending,
-        } = batch;
-        let refusal = self.watch.log_write_failure(error, operations.len());
-        let (appends, rest): (Vec<_>, Vec<_>) = operations
-            .into_iter()
-            .partition(|operation| operation.work.brings_messages());
-        let is_single = appends.is_empty() && rest.len() == 1;
-        self.refuse(appends, &refusal);
-        if !is_single {
-            let rest = Batch {
-                operations: rest,
-                includes_pending,
-            };
-            return stack.extend(rest.halves());
-        }
-        let (deletions, rest): (Vec<_>, Vec<_>) = rest
-            .into_iter()
-            .partition(|operation| includes_pending && operation.work.makes_room());
-        self.refuse(rest, &refusal);
-        if !deletions.is_empty() {
-            stack.push(Batch {
-                operations: deletions,
-                includes_pending: false,
-            });
         }
     }
 
@@ -358,15 +323,5 @@ impl Writer {
         if let Some(reply) = reply {
             reply.send(ReplyGuard::new(result, Arc::clone(&self.inbox)));
         }
-    }
-}
-
-impl Work {
-    fn brings_messages(&self) -> bool {
-        matches!(self, Self::Append(_) | Self::AppendAttempted(_))
-    }
-
-    fn makes_room(&self) -> bool {
-        matches!(self, Self::Task(task) if task.makes_room())
     }
 }

@@ -1,9 +1,11 @@
-//! The writer on a full disk: it truncates the write-ahead log, releases the reserve for outcomes
-//! of accepted messages, and refuses new messages until the reserve is back.
+//! The writer on a full or failed disk: it truncates the write-ahead log, releases the reserve for
+//! outcomes of accepted messages, and refuses new messages until the reserve is back.
 
 use std::time::Duration;
 
 use super::Writer;
+use super::batch::Batch;
+use crate::sqlite::failure;
 use crate::sqlite::inbox::Operation;
 use crate::sqlite::operation::Work;
 use crate::sqlite::statements::Statements;
@@ -20,7 +22,7 @@ impl Writer {
         let (refused, rest): (Vec<_>, Vec<_>) = operations.into_iter().partition(|operation| {
             operation.work.brings_messages() || matches!(operation.work, Work::Probe)
         });
-        self.refuse(refused, &self.watch.disk_full_error());
+        self.refuse(refused, &failure::disk_full(self.files.folder()));
         rest
     }
 
@@ -47,6 +49,45 @@ impl Writer {
         is_released
     }
 
+    /// Handles a batch that met a full or failed disk when no room can be made. Refuses new
+    /// messages, and tries the other operations without them, because accepted messages must go
+    /// on. A single operation is refused. A deletion is first tried without the pending writes: it
+    /// makes the room that these need.
+    pub(super) fn refuse_after_disk_fault(
+        &self,
+        batch: Batch,
+        error: &rusqlite::Error,
+        stack: &mut Vec<Batch>,
+    ) {
+        let Batch {
+            operations,
+            includes_pending,
+        } = batch;
+        let refusal = self.write_failures.log(error, operations.len());
+        let (appends, rest): (Vec<_>, Vec<_>) = operations
+            .into_iter()
+            .partition(|operation| operation.work.brings_messages());
+        let is_single = appends.is_empty() && rest.len() == 1;
+        self.refuse(appends, &refusal);
+        if !is_single {
+            let rest = Batch {
+                operations: rest,
+                includes_pending,
+            };
+            return stack.extend(rest.halves());
+        }
+        let (deletions, rest): (Vec<_>, Vec<_>) = rest
+            .into_iter()
+            .partition(|operation| includes_pending && operation.work.makes_room());
+        self.refuse(rest, &refusal);
+        if !deletions.is_empty() {
+            stack.push(Batch {
+                operations: deletions,
+                includes_pending: false,
+            });
+        }
+    }
+
     /// Checkpoints and truncates the write-ahead log without waiting for locks. Returns whether the
     /// disk has room then.
     fn truncate_wal(&self, statements: &Statements<'_>) -> bool {
@@ -71,5 +112,15 @@ impl Writer {
         } else {
             self.checkpoints.after_commit(statements.conn());
         }
+    }
+}
+
+impl Work {
+    fn brings_messages(&self) -> bool {
+        matches!(self, Self::Append(_) | Self::AppendAttempted(_))
+    }
+
+    fn makes_room(&self) -> bool {
+        matches!(self, Self::Task(task) if task.makes_room())
     }
 }

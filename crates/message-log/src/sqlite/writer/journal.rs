@@ -32,7 +32,7 @@ impl Writer {
         };
         let JournalWrite { results, last_seq } = write;
         self.last_seq = last_seq;
-        if let Err(lost) = self.watch.check() {
+        if let Err(lost) = self.files.check() {
             self.refuse(operations, &lost);
             return None;
         }
@@ -88,7 +88,7 @@ impl Writer {
         commit: CommitDurability,
     ) -> Result<()> {
         // Without a journal only the tables have the writes on disk.
-        let is_in_journal = self.journal.is_active() && self.watch.check().is_ok();
+        let is_in_journal = self.journal.is_active() && self.files.check().is_ok();
         let commit = if is_in_journal {
             commit
         } else {
