@@ -486,7 +486,9 @@ impl Bucket {
     }
 
     /// Decides on a call by the limit per day. While the store is unreachable, this begins a new
-    /// day at midnight, and sets the node's equal part of the day on its first use.
+    /// day at midnight, and sets the node's equal part of the day on its first use. A node that
+    /// never reached the store knows neither the calls that are left nor the number of nodes, and
+    /// has no part.
     fn day_decision(&mut self, view: &ClusterView) -> DayDecision {
         if self.limits.per_day == 0 {
             return DayDecision::Admit;
@@ -496,6 +498,9 @@ impl Bucket {
             return DayDecision::Admit;
         }
         if view.unreachable_since.is_some() {
+            if !view.has_store_answered {
+                return DayDecision::Refuse;
+            }
             let left = if is_today {
                 self.day.pool_left
             } else {

@@ -373,6 +373,22 @@ fn without_a_store_each_node_has_its_part() {
 }
 
 #[test]
+fn a_node_that_never_reached_the_store_admits_no_call_of_a_day() {
+    let mut one = Nodes::new(1, 0, 10);
+    one.away_since = Some(0);
+    let view = ClusterView {
+        has_store_answered: false,
+        ..one.view()
+    };
+    let limits = one.limits;
+    let decision = one.nodes[0].bucket.try_admit(limits, 0, &view);
+    let Decision::Refuse(refusal) = decision else {
+        panic!("{decision:?}");
+    };
+    assert_eq!(refusal.retry_after, Duration::from_secs(1));
+}
+
+#[test]
 fn a_lower_limit_holds_at_once() {
     let mut one = Nodes::new(1, 100, 0);
     one.load(2, &[50]);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Bucket, Limits};
+use super::{Bucket, DAY_RETRY, Limits};
 use crate::{ClusterView, LimitExceeded, LimitKind, LimitStatus, MICROTOKENS_PER_TOKEN};
 
 /// Longest wait before another attempt, since limits change and the store comes and goes.
@@ -36,8 +36,14 @@ impl Bucket {
             remaining: 0,
             ..self.day_status(view)
         };
+        // A node that never reached the store does not know whether the day is used up.
+        let retry_after = if view.has_store_answered {
+            view.to_midnight.max(Duration::from_secs(1))
+        } else {
+            DAY_RETRY
+        };
         LimitExceeded {
-            retry_after: view.to_midnight.max(Duration::from_secs(1)),
+            retry_after,
             next_attempt_in: MAX_WAIT,
             status,
         }
