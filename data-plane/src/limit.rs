@@ -1,7 +1,8 @@
 //! The rate limiter: decides whether a call is within the limits of its key. A key is a consumer
 //! key or a connector instance, and its limits hold over all nodes. Each key has a bucket from its
-//! first call until it is idle. The store is asked for many keys at once; a call waits only for its
-//! own key. On a log that only this process uses, this node alone limits the calls of connectors.
+//! first call until it is idle. The bucket of a key with a limit per day also stays until the day
+//! ends. One exchange with the store serves many keys; a call waits only for its own key. On a log
+//! that only this process uses, this node alone limits the calls of connectors.
 
 mod entry;
 
@@ -199,6 +200,7 @@ impl Limiter {
 
     /// Ends a counting interval of each bucket, and drops idle ones.
     fn tick(&self) {
+        let view = self.view();
         for shard in &self.shards {
             shard.lock().retain(|_, entry| {
                 let mut state = entry.lock();
@@ -209,7 +211,9 @@ impl Limiter {
                     if has_report {
                         self.queue(entry, &mut state);
                     }
-                    !state.is_queued && state.awaiting_store.is_empty() && state.bucket.is_idle()
+                    !state.is_queued
+                        && state.awaiting_store.is_empty()
+                        && state.bucket.is_droppable(&view)
                 };
                 !state.dropped
             });

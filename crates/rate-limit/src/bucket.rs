@@ -265,10 +265,13 @@ impl Bucket {
         self.idle_ticks >= IDLE_TICKS && self.microtokens >= capacity(self.limits.rate.calls)
     }
 
-    /// Returns whether the bucket is idle and holds nothing that the store has to know.
-    pub fn is_idle(&self) -> bool {
+    /// Returns whether the bucket can be dropped: it is idle, and holds nothing that the store has
+    /// to know. The bucket of a key with a limit per day stays until the day ends, because it knows
+    /// how many calls are left if the store becomes unreachable.
+    pub fn is_droppable(&self, view: &ClusterView) -> bool {
         let has_nothing = self.share == 0 && self.day.allowance == 0 && self.day.offline_used == 0;
-        self.idle_ticks >= IDLE_TICKS && self.used == 0 && has_nothing
+        let knows_today = self.limits.per_day > 0 && self.day.number == view.today;
+        self.idle_ticks >= IDLE_TICKS && self.used == 0 && has_nothing && !knows_today
     }
 
     /// Returns the request to the store for `waiting_calls` calls. An idle bucket returns all it

@@ -169,6 +169,16 @@ impl Nodes {
         }
     }
 
+    /// Replaces idle buckets by new ones, as a node does.
+    fn drop_idle_buckets(&mut self) {
+        let view = self.view();
+        for node in &mut self.nodes {
+            if node.bucket.is_droppable(&view) {
+                node.bucket = Bucket::new(self.limits, view.now);
+            }
+        }
+    }
+
     /// It starts again without a word.
     fn dies(&mut self, node: usize) {
         self.boots += 1;
@@ -389,6 +399,22 @@ fn a_node_that_never_reached_the_store_admits_no_call_of_a_day() {
 }
 
 #[test]
+fn a_used_up_day_stays_so_for_an_idle_key_without_a_store() {
+    let mut two = Nodes::new(2, 0, 100);
+    assert_eq!(two.load(5, &[30, 30]), 100);
+    for _ in 0..5 {
+        two.now += 1_000;
+        two.tick();
+    }
+    two.drop_idle_buckets();
+    two.away_since = Some(two.now);
+    assert!(!two.call(0));
+    // The next day has a part for each node.
+    two.now = 60_000;
+    assert_eq!((0..100).filter(|_| two.call(0)).count(), 50);
+}
+
+#[test]
 fn a_lower_limit_holds_at_once() {
     let mut one = Nodes::new(1, 100, 0);
     one.load(2, &[50]);
@@ -406,7 +432,15 @@ fn an_idle_key_gives_all_back() {
         two.tick();
         two.now += 1_000;
     }
-    assert!(two.nodes.iter().all(|node| node.bucket.is_idle()));
+    let view = two.view();
+    let tomorrow = ClusterView {
+        today: view.today + 1,
+        ..view
+    };
+    for node in &two.nodes {
+        assert!(!node.bucket.is_droppable(&view));
+        assert!(node.bucket.is_droppable(&tomorrow));
+    }
     assert_eq!(
         (0..200).filter(|_| two.call(0)).count(),
         100,
