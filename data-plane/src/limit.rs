@@ -5,6 +5,8 @@
 //! that only this process uses, this node alone limits the calls of connectors.
 
 mod entry;
+#[cfg(test)]
+pub(crate) mod test_store;
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};

@@ -1,102 +1,15 @@
 //! Bounds of one node, and of several that share their limits, by a clock that stands until all
 //! wait.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
-use kanat_message_log::{Error, KeyUsage, QuotaStore};
-use kanat_model::Timestamp;
-use kanat_model::id::{BootId, ConsumerKeyId, NodeId};
-use kanat_rate_limit::{Exchange, ExchangeOutcome, Ledger, Requester, ShareRequest};
+use kanat_message_log::QuotaStore;
+use kanat_model::id::NodeId;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::*;
-
-/// Ledgers as a log keeps them, each exchange a millisecond away.
-struct Store {
-    is_shared: bool,
-    nodes: u32,
-    begun: Instant,
-    away: AtomicBool,
-    /// Exchanges that asked for something.
-    asked: AtomicU32,
-    ledgers: Mutex<HashMap<String, Ledger>>,
-    /// The last number of each owner.
-    numbers: Mutex<HashMap<BootId, i64>>,
-}
-
-impl Store {
-    fn new(is_shared: bool, nodes: u32) -> Arc<Self> {
-        let away = AtomicBool::new(false);
-        let asked = AtomicU32::new(0);
-        let ledgers = Mutex::default();
-        let numbers = Mutex::default();
-        Arc::new(Self {
-            is_shared,
-            nodes,
-            begun: Instant::now(),
-            away,
-            asked,
-            ledgers,
-            numbers,
-        })
-    }
-
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_769_860_800_000).after(self.begun.elapsed())
-    }
-}
-
-#[async_trait::async_trait]
-impl QuotaStore for Store {
-    fn is_shared(&self) -> bool {
-        self.is_shared
-    }
-
-    async fn exchange(&self, exchange: &Exchange) -> Result<ExchangeOutcome, Error> {
-        sleep(Duration::from_millis(1)).await;
-        if self.away.load(Ordering::SeqCst) {
-            return Err(Error::Unavailable("it is away".to_owned()));
-        }
-        let Exchange {
-            node,
-            owner,
-            boot_age,
-            number,
-            requests,
-        } = exchange;
-        let now = self.now();
-        let nodes = self.nodes;
-        if !requests.is_empty() {
-            self.asked.fetch_add(1, Ordering::SeqCst);
-            if self.numbers.lock().insert(owner.clone(), *number) >= Some(*number) {
-                return Ok(ExchangeOutcome::Repeated);
-            }
-        }
-        let requester = Requester {
-            node,
-            owner,
-            now,
-            begun: now.before(*boot_age),
-            nodes,
-        };
-        let one = |ask: &ShareRequest| {
-            let mut ledgers = self.ledgers.lock();
-            ledgers
-                .entry(ask.key.to_string())
-                .or_insert_with(|| Ledger::new(ask.rate, now))
-                .exchange(ask, requester)
-        };
-        let grants = requests.iter().map(one).collect();
-        sleep(Duration::from_millis(1)).await;
-        Ok(ExchangeOutcome::Done { now, nodes, grants })
-    }
-
-    async fn key_usage(&self, _: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, Error> {
-        Ok(Vec::new())
-    }
-}
+use crate::limit::test_store::Store;
 
 /// Nodes with calls that wait for one connector, on one store.
 struct Nodes {
@@ -258,7 +171,7 @@ async fn a_process_that_has_its_log_alone_keeps_the_rate_without_asking_it() {
             assert!(calls >= least, "{calls} at {per_second}/s");
         }
         one.are_within(per_second);
-        assert_eq!(store.asked.load(Ordering::SeqCst), 0);
+        assert_eq!(store.exchanges.load(Ordering::SeqCst), 0);
     }
 }
 
@@ -280,7 +193,7 @@ async fn nodes_share_the_rate_of_a_connector_and_use_it() {
         );
         let calls = three.pass(40).await;
         three.are_within(per_second);
-        let exchanges = store.asked.load(Ordering::SeqCst);
+        let exchanges = store.exchanges.load(Ordering::SeqCst);
         println!("{per_second}/s, callers {callers:?}: {calls} in 40 s, {exchanges} exchanges");
         assert!(
             calls as f64 >= per_second * 40.0 * 0.9,
@@ -296,7 +209,7 @@ async fn a_node_alone_at_a_shared_log_keeps_the_rate_and_writes_to_the_log_once_
     let one = Nodes::load(&store, r#","requests_per_second":20"#, &[64]);
     assert!(one.pass(30).await >= 600);
     one.are_within(20.0);
-    let exchanges = store.asked.load(Ordering::SeqCst);
+    let exchanges = store.exchanges.load(Ordering::SeqCst);
     assert!(exchanges <= 33, "{exchanges} in 30 s");
 }
 
