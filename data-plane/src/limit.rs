@@ -7,6 +7,8 @@
 mod entry;
 #[cfg(test)]
 pub(crate) mod test_store;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -157,19 +159,16 @@ impl Limiter {
                 _ = ticks.tick() => self.tick(),
                 () = stop.cancelled() => break,
             }
-            self.ask(Phase::Running, &stop).await;
+            self.exchange_queued(Phase::Running, &stop).await;
         }
         let entries = self.entries();
         entries
             .iter()
             .for_each(|entry| self.queue(entry, &mut entry.lock()));
-        if timeout(
-            STORE_TIMEOUT,
-            self.ask(Phase::Leaving, &CancellationToken::new()),
-        )
-        .await
-        .is_err()
-        {
+        let no_stop = CancellationToken::new();
+        let last_exchanges =
+            async { while self.exchange_queued(Phase::Leaving, &no_stop).await {} };
+        if timeout(STORE_TIMEOUT, last_exchanges).await.is_err() {
             tracing::warn!("usage of keys could not be written in time");
         }
         // Later calls are decided by what this node has.
@@ -222,19 +221,26 @@ impl Limiter {
         }
     }
 
-    /// Asks the store for all keys that are queued.
-    async fn ask(&self, phase: Phase, stop: &CancellationToken) {
-        loop {
-            let mut entries = std::mem::take(&mut *self.queued.lock());
-            if entries.is_empty() {
-                return;
-            }
-            while !entries.is_empty() {
-                let rest = entries.split_off(entries.len().min(MAX_REQUESTS));
-                self.exchange(entries, phase, stop).await;
-                entries = rest;
-            }
+    /// Sends the requests of the keys that were queued first, in one exchange. Returns whether keys
+    /// were queued, and wakes [`Self::run`] if more are. The others stay queued, so that their
+    /// calls are answered if the store is unreachable.
+    async fn exchange_queued(&self, phase: Phase, stop: &CancellationToken) -> bool {
+        let entries = self.next_queued();
+        if entries.is_empty() {
+            return false;
         }
+        self.exchange(entries, phase, stop).await;
+        true
+    }
+
+    fn next_queued(&self) -> Vec<Arc<Entry>> {
+        let mut queued = self.queued.lock();
+        let count = queued.len().min(MAX_REQUESTS);
+        let entries = queued.drain(..count).collect();
+        if !queued.is_empty() {
+            self.wake.notify_one();
+        }
+        entries
     }
 
     /// Sends an exchange until its outcome is known. After a failure, `stop` ends the repetition.

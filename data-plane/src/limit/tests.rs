@@ -1,0 +1,87 @@
+//! The limiter before a store that fails, is slow, or has much to do, by a clock that stands until
+//! all wait.
+
+use std::sync::atomic::Ordering;
+
+use futures::future::join_all;
+use kanat_model::id::ConsumerKeyId;
+use tokio::task::JoinHandle;
+
+use super::test_store::Store;
+use super::*;
+
+struct Node {
+    limiter: Arc<Limiter>,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Node {
+    /// Starts a limiter, and waits until it has read the number of nodes.
+    async fn start(store: &Arc<Store>) -> Self {
+        let limiter = Arc::new(Limiter::new(
+            Arc::clone(store) as Arc<dyn QuotaStore>,
+            NodeId::new("node_1"),
+        ));
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(Arc::clone(&limiter).run(stop.clone()));
+        sleep(Duration::from_millis(500)).await;
+        Self {
+            limiter,
+            stop,
+            task,
+        }
+    }
+
+    async fn call(&self, key: &str, limits: Limits) -> bool {
+        self.limiter.admit(&consumer(key), limits).await.is_ok()
+    }
+
+    async fn stop(self) {
+        self.stop.cancel();
+        self.task.await.unwrap();
+    }
+}
+
+fn consumer(id: &str) -> Key {
+    ConsumerKeyId::new(id).into()
+}
+
+fn per_second(calls: u32) -> Limits {
+    Limits::per_second_and_day(calls, 0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_call_waits_for_an_unreachable_store_however_many_keys_are_in_use() {
+    let store = Store::new(true, 3);
+    let node = Node::start(&store).await;
+    store.away.store(true, Ordering::SeqCst);
+    let keys: Vec<String> = (0..3 * MAX_REQUESTS).map(|n| format!("ck_{n}")).collect();
+    let calls = join_all(keys.iter().map(|key| node.call(key, per_second(10))));
+    let answers = timeout(Duration::from_secs(60), calls).await;
+    assert_eq!(answers.map(|answers| answers.len()), Ok(keys.len()));
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_keys_are_dropped_also_while_calls_ask_the_store_all_the_time() {
+    let store = Store::new(true, 3);
+    let node = Node::start(&store).await;
+    // While the request of one caller is on its way, that of the other one is queued.
+    let load = join_all(["a", "b"].map(async |caller| {
+        if caller == "b" {
+            sleep(Duration::from_millis(1)).await;
+        }
+        for call in 0.. {
+            assert!(
+                node.call(&format!("ck_{caller}{call}"), per_second(10))
+                    .await
+            );
+        }
+    }));
+    assert!(timeout(Duration::from_secs(10), load).await.is_err());
+    let calls = store.used.load(Ordering::SeqCst);
+    let keys = node.limiter.keys() as u64;
+    assert!(keys < calls / 2, "{keys} keys after {calls} calls");
+    node.stop().await;
+}
