@@ -113,12 +113,13 @@ impl Limiter {
         queued: u32,
     ) -> Result<LimitStatus, LimitExceeded> {
         let answer = loop {
-            let view = self.view_of(key);
-            let entry = self.entry(key, limits, &view);
+            let entry = self.entry(key, limits);
             let mut state = entry.lock();
             if state.dropped {
                 continue;
             }
+            // Read under the lock, so that no call waits after `run` has answered all that waited.
+            let view = self.view_of(key);
             match state.bucket.try_admit(limits, queued, &view) {
                 Decision::Admit(status) => {
                     if state.bucket.allowance_runs_low() {
@@ -139,17 +140,34 @@ impl Limiter {
             // The node leaves.
             Err(_) => {
                 let view = self.view_of(key);
-                Err(self
-                    .entry(key, limits, &view)
-                    .lock()
-                    .bucket
-                    .limit_exceeded(&view))
+                Err(self.entry(key, limits).lock().bucket.limit_exceeded(&view))
             }
         }
     }
 
-    /// Asks the store until `stop`, then returns everything to it.
+    /// Exchanges with the store until `stop`, then reports and returns everything to it, for at
+    /// most [`STORE_TIMEOUT`].
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let deadline = async {
+            stop.cancelled().await;
+            sleep(STORE_TIMEOUT).await;
+        };
+        tokio::select! {
+            () = self.exchange_until(&stop) => {}
+            () = deadline => tracing::warn!("usage of keys could not be written in time"),
+        }
+        // Later calls are decided by what this node has.
+        self.cluster.store(Arc::new(ClusterState {
+            unreachable_since: Some(Instant::now()),
+            ..**self.cluster.load()
+        }));
+        let view = self.view();
+        for entry in self.entries() {
+            entry.answer_waiting(&view);
+        }
+    }
+
+    async fn exchange_until(&self, stop: &CancellationToken) {
         self.refresh_cluster_state().await;
         let mut ticks = interval(TICK_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -159,26 +177,12 @@ impl Limiter {
                 _ = ticks.tick() => self.tick(),
                 () = stop.cancelled() => break,
             }
-            self.exchange_queued(Phase::Running, &stop).await;
+            self.exchange_queued(Phase::Running).await;
         }
-        let entries = self.entries();
-        entries
-            .iter()
-            .for_each(|entry| self.queue(entry, &mut entry.lock()));
-        let no_stop = CancellationToken::new();
-        let last_exchanges =
-            async { while self.exchange_queued(Phase::Leaving, &no_stop).await {} };
-        if timeout(STORE_TIMEOUT, last_exchanges).await.is_err() {
-            tracing::warn!("usage of keys could not be written in time");
+        for entry in self.entries() {
+            self.queue(&entry, &mut entry.lock());
         }
-        // Later calls are decided by what this node has.
-        self.cluster.store(Arc::new(ClusterState {
-            unreachable_since: Some(Instant::now()),
-            ..**self.cluster.load()
-        }));
-        entries
-            .iter()
-            .for_each(|entry| entry.answer_waiting(&self.view()));
+        while self.exchange_queued(Phase::Leaving).await {}
     }
 
     /// Reads the number of nodes and the store's clock, by an exchange without requests.
@@ -224,12 +228,12 @@ impl Limiter {
     /// Sends the requests of the keys that were queued first, in one exchange. Returns whether keys
     /// were queued, and wakes [`Self::run`] if more are. The others stay queued, so that their
     /// calls are answered if the store is unreachable.
-    async fn exchange_queued(&self, phase: Phase, stop: &CancellationToken) -> bool {
+    async fn exchange_queued(&self, phase: Phase) -> bool {
         let entries = self.next_queued();
         if entries.is_empty() {
             return false;
         }
-        self.exchange(entries, phase, stop).await;
+        self.exchange(entries, phase).await;
         true
     }
 
@@ -243,10 +247,9 @@ impl Limiter {
         entries
     }
 
-    /// Sends an exchange until its outcome is known. After a failure, `stop` ends the repetition.
-    /// The exchanges of a node that leaves have no `stop`: [`Self::run`] bounds them by
-    /// [`STORE_TIMEOUT`].
-    async fn exchange(&self, entries: Vec<Arc<Entry>>, phase: Phase, stop: &CancellationToken) {
+    /// Sends an exchange until its outcome is known, also after a stop: it carries usage that no
+    /// other exchange reports.
+    async fn exchange(&self, entries: Vec<Arc<Entry>>, phase: Phase) {
         let view = self.view();
         let (sent, requests): (Vec<SentRequest>, Vec<_>) = entries
             .into_iter()
@@ -296,10 +299,7 @@ impl Limiter {
                 .for_each(|sent| sent.entry.answer_waiting(&view));
             let queued = self.queued.lock().clone();
             queued.iter().for_each(|entry| entry.answer_waiting(&view));
-            tokio::select! {
-                () = sleep(RETRY_INTERVAL) => {}
-                () = stop.cancelled() => return,
-            }
+            sleep(RETRY_INTERVAL).await;
         }
     }
 
@@ -391,7 +391,7 @@ impl Limiter {
         }
     }
 
-    fn entry(&self, key: &Key, limits: Limits, view: &ClusterView) -> Arc<Entry> {
+    fn entry(&self, key: &Key, limits: Limits) -> Arc<Entry> {
         let place = usize::try_from(self.hasher.hash_one(key) % SHARDS as u64).unwrap_or(0);
         let mut shard = self.shards[place].lock();
         if let Some(entry) = shard.get(key) {
@@ -399,9 +399,9 @@ impl Limiter {
         }
         let is_local = self.is_local(key);
         let bucket = if is_local {
-            Bucket::new_full(limits, view.now)
+            Bucket::new_full(limits, Instant::now())
         } else {
-            Bucket::new(limits, view.now)
+            Bucket::new(limits, Instant::now())
         };
         let state = State {
             bucket,

@@ -64,6 +64,37 @@ async fn no_call_waits_for_an_unreachable_store_however_many_keys_are_in_use() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn usage_is_reported_at_a_stop_after_an_outage() {
+    let store = Store::new(true, 1);
+    let node = Node::start(&store).await;
+    for _ in 0..5 {
+        assert!(node.call("ck_1", per_second(10)).await);
+    }
+    store.away.store(true, Ordering::SeqCst);
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(store.used.load(Ordering::SeqCst), 0);
+    store.away.store(false, Ordering::SeqCst);
+    node.stop().await;
+    assert_eq!(store.used.load(Ordering::SeqCst), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_to_a_new_key_is_answered_when_the_limiter_ends() {
+    let store = Store::new(true, 3);
+    let node = Node::start(&store).await;
+    assert!(node.call("ck_1", per_second(10)).await);
+    *store.delay.lock() = Duration::from_millis(1_500);
+    let limiter = Arc::clone(&node.limiter);
+    let late_call = tokio::spawn(async move {
+        sleep(Duration::from_secs(1)).await;
+        limiter.admit(&consumer("ck_2"), per_second(10)).await
+    });
+    node.stop().await;
+    let answer = timeout(Duration::from_secs(60), late_call).await;
+    assert!(answer.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
 async fn idle_keys_are_dropped_also_while_calls_ask_the_store_all_the_time() {
     let store = Store::new(true, 3);
     let node = Node::start(&store).await;
