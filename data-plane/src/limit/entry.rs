@@ -28,7 +28,8 @@ impl Entry {
         self.state.lock()
     }
 
-    /// Answers all calls that wait for the store, with the tokens that this node has.
+    /// Answers all calls that wait for the store, with the tokens that this node has. A caller that
+    /// has gone takes no token.
     pub fn answer_waiting(&self, view: &ClusterView) {
         let mut state = self.lock();
         let State {
@@ -36,8 +37,38 @@ impl Entry {
             awaiting_store,
             ..
         } = &mut *state;
-        for reply in awaiting_store.drain(..) {
+        for reply in awaiting_store.drain(..).filter(|reply| !reply.is_closed()) {
             let _ = reply.send(bucket.decide_without_store(view));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kanat_model::id::InstanceId;
+    use kanat_rate_limit::Limits;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_caller_that_has_gone_takes_no_token() {
+        let limits = Limits::per_second_and_day(1, 0);
+        let begun = Instant::now();
+        let (gone, _) = oneshot::channel();
+        let (reply, mut answer) = oneshot::channel();
+        let entry = Entry {
+            key: InstanceId::new("ci_1").into(),
+            is_local: true,
+            state: Mutex::new(State {
+                bucket: Bucket::new_full(limits, begun),
+                awaiting_store: VecDeque::from([gone, reply]),
+                is_queued: false,
+                dropped: false,
+            }),
+        };
+        entry.answer_waiting(&ClusterView::local(begun));
+        let answer = answer.try_recv().unwrap();
+        assert!(answer.is_ok(), "{answer:?}");
     }
 }
