@@ -56,7 +56,7 @@ pub(crate) struct Limiter {
     /// Keys in use.
     shards: Vec<Mutex<HashMap<Key, Arc<Entry>>>>,
     /// Keys whose requests are sent with the next exchanges.
-    queued: Mutex<Vec<Arc<Entry>>>,
+    pending_requests: Mutex<Vec<Arc<Entry>>>,
     wake: Notify,
     cluster: ArcSwap<ClusterState>,
 }
@@ -80,7 +80,7 @@ impl Limiter {
             last_number: AtomicI64::new(0),
             hasher: RandomState::new(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            queued: Mutex::default(),
+            pending_requests: Mutex::default(),
             wake: Notify::new(),
             cluster: ArcSwap::default(),
         }
@@ -94,13 +94,18 @@ impl Limiter {
         self.decide(key, limits, 0).await
     }
 
-    /// Tries to admit a call that waits for its turn. `queued` is the number of calls that wait in
-    /// line after this one.
+    /// Tries to admit a call that waits for its turn. `calls_in_line` is the number of calls
+    /// that wait in line after this one.
     ///
     /// # Errors
     /// The time after which to try again.
-    pub async fn try_admit(&self, key: &Key, rate: Rate, queued: u32) -> Result<(), Duration> {
-        self.decide(key, Limits { rate, per_day: 0 }, queued)
+    pub async fn try_admit(
+        &self,
+        key: &Key,
+        rate: Rate,
+        calls_in_line: u32,
+    ) -> Result<(), Duration> {
+        self.decide(key, Limits { rate, per_day: 0 }, calls_in_line)
             .await
             .map(drop)
             .map_err(|exceeded| exceeded.next_attempt_in)
@@ -110,7 +115,7 @@ impl Limiter {
         &self,
         key: &Key,
         limits: Limits,
-        queued: u32,
+        calls_in_line: u32,
     ) -> Result<LimitStatus, LimitExceeded> {
         let answer = loop {
             let entry = self.entry(key, limits);
@@ -120,10 +125,10 @@ impl Limiter {
             }
             // Read under the lock, so that no call waits after `run` has answered all that waited.
             let view = self.view_of(key);
-            match state.bucket.try_admit(limits, queued, &view) {
+            match state.bucket.try_admit(limits, calls_in_line, &view) {
                 Decision::Admit(status) => {
                     if state.bucket.allowance_runs_low() {
-                        self.queue(&entry, &mut state);
+                        self.schedule_request(&entry, &mut state);
                     }
                     return Ok(status);
                 }
@@ -132,7 +137,7 @@ impl Limiter {
             }
             let (reply, answer) = oneshot::channel();
             state.awaiting_store.push_back(reply);
-            self.queue(&entry, &mut state);
+            self.schedule_request(&entry, &mut state);
             break answer;
         };
         match answer.await {
@@ -140,7 +145,7 @@ impl Limiter {
             // The node leaves.
             Err(_) => {
                 let view = self.view_of(key);
-                Err(self.entry(key, limits).lock().bucket.limit_exceeded(&view))
+                Err(self.entry(key, limits).lock().bucket.refusal(&view))
             }
         }
     }
@@ -177,12 +182,12 @@ impl Limiter {
                 _ = ticks.tick() => self.tick(),
                 () = stop.cancelled() => break,
             }
-            self.exchange_queued(Phase::Running).await;
+            self.exchange_pending_requests(Phase::Running).await;
         }
         for entry in self.entries() {
-            self.queue(&entry, &mut entry.lock());
+            self.schedule_request(&entry, &mut entry.lock());
         }
-        while self.exchange_queued(Phase::Leaving).await {}
+        while self.exchange_pending_requests(Phase::Leaving).await {}
     }
 
     /// Reads the number of nodes and the store's clock, by an exchange without requests.
@@ -214,9 +219,9 @@ impl Limiter {
                     state.bucket.is_droppable_local(&self.view_of(&entry.key))
                 } else {
                     if has_report {
-                        self.queue(entry, &mut state);
+                        self.schedule_request(entry, &mut state);
                     }
-                    !state.is_queued
+                    !state.is_request_pending
                         && state.awaiting_store.is_empty()
                         && state.bucket.is_droppable(&view)
                 };
@@ -228,8 +233,8 @@ impl Limiter {
     /// Sends the requests of the keys that were queued first, in one exchange. Returns whether keys
     /// were queued, and wakes [`Self::run`] if more are. The others stay queued, so that their
     /// calls are answered if the store is unreachable.
-    async fn exchange_queued(&self, phase: Phase) -> bool {
-        let entries = self.next_queued();
+    async fn exchange_pending_requests(&self, phase: Phase) -> bool {
+        let entries = self.take_pending_requests();
         if entries.is_empty() {
             return false;
         }
@@ -237,11 +242,11 @@ impl Limiter {
         true
     }
 
-    fn next_queued(&self) -> Vec<Arc<Entry>> {
-        let mut queued = self.queued.lock();
-        let count = queued.len().min(MAX_REQUESTS);
-        let entries = queued.drain(..count).collect();
-        if !queued.is_empty() {
+    fn take_pending_requests(&self) -> Vec<Arc<Entry>> {
+        let mut pending = self.pending_requests.lock();
+        let count = pending.len().min(MAX_REQUESTS);
+        let entries = pending.drain(..count).collect();
+        if !pending.is_empty() {
             self.wake.notify_one();
         }
         entries
@@ -255,7 +260,7 @@ impl Limiter {
             .into_iter()
             .map(|entry| {
                 let mut state = entry.lock();
-                state.is_queued = false;
+                state.is_request_pending = false;
                 let waiting_calls = saturated(state.awaiting_store.len());
                 let key = entry.key.clone();
                 let (mut request, reservation) =
@@ -284,7 +289,7 @@ impl Limiter {
                 Ok(Ok(ExchangeOutcome::Repeated)) => {
                     self.refresh_cluster_state().await;
                     for SentRequest { entry, reservation } in &sent {
-                        entry.lock().bucket.take_back_tokens(*reservation);
+                        entry.lock().bucket.cancel_reservation(*reservation);
                     }
                     return;
                 }
@@ -297,8 +302,8 @@ impl Limiter {
             let view = self.view();
             sent.iter()
                 .for_each(|sent| sent.entry.answer_waiting(&view));
-            let queued = self.queued.lock().clone();
-            queued.iter().for_each(|entry| entry.answer_waiting(&view));
+            let pending = self.pending_requests.lock().clone();
+            pending.iter().for_each(|entry| entry.answer_waiting(&view));
             sleep(RETRY_INTERVAL).await;
         }
     }
@@ -340,9 +345,9 @@ impl Limiter {
             // A caller that has gone since the check above counts as admitted, if it was.
             let _ = reply.send(answer);
         }
-        bucket.take_back_calls(admitted);
+        bucket.cancel_admissions(admitted);
         if bucket.exceeds_target() || !awaiting_store.is_empty() {
-            self.queue(entry, &mut state);
+            self.schedule_request(entry, &mut state);
         }
     }
 
@@ -406,7 +411,7 @@ impl Limiter {
         let state = State {
             bucket,
             awaiting_store: VecDeque::new(),
-            is_queued: false,
+            is_request_pending: false,
             dropped: false,
         };
         let entry = Arc::new(Entry {
@@ -431,9 +436,9 @@ impl Limiter {
             .collect()
     }
 
-    fn queue(&self, entry: &Arc<Entry>, state: &mut State) {
-        if !entry.is_local && !std::mem::replace(&mut state.is_queued, true) {
-            self.queued.lock().push(Arc::clone(entry));
+    fn schedule_request(&self, entry: &Arc<Entry>, state: &mut State) {
+        if !entry.is_local && !std::mem::replace(&mut state.is_request_pending, true) {
+            self.pending_requests.lock().push(Arc::clone(entry));
             self.wake.notify_one();
         }
     }

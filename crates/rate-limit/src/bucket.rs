@@ -23,8 +23,8 @@ const MIN_SHARE_CALLS: u32 = 4;
 /// Shortest time after which a store without tokens is asked again.
 const MIN_RETRY: Duration = Duration::from_millis(10);
 
-/// Longest time after which a store without tokens is asked again, for a period of up to 800 ms.
-/// For a longer period it is an eighth of the period: 125 ms for a second.
+/// Longest pause before a store without tokens is asked again: this, or an eighth of the period if
+/// that is longer.
 const MAX_RETRY: Duration = Duration::from_millis(100);
 
 /// Time after which a store whose day is used up is asked again.
@@ -97,11 +97,11 @@ pub struct Bucket {
     day: Day,
     /// Attempts since the last tick. A call that waits for its turn counts once per attempt.
     tick_calls: u32,
-    /// Demand at the last tick: attempts plus the largest number of waiting calls. At each tick
-    /// it falls to an eighth at the lowest.
+    /// Demand at the last tick: attempts plus the largest number of waiting calls. It never
+    /// falls below an eighth of its former value at a tick.
     demand: u32,
     /// Most calls that waited for their turn at once since the last tick.
-    peak_queued: u32,
+    peak_calls_in_line: u32,
     idle_ticks: u32,
     /// Admitted calls that were not reported to the store.
     used: u64,
@@ -155,7 +155,7 @@ impl Bucket {
             day: Day::default(),
             tick_calls: 0,
             demand: 0,
-            peak_queued: 0,
+            peak_calls_in_line: 0,
             idle_ticks: 0,
             used: 0,
             last_used_at: None,
@@ -171,10 +171,15 @@ impl Bucket {
     }
 
     /// Decides on a call, or on the next attempt of a call that waits for its turn, and counts the
-    /// attempt. `queued` is the number of calls that wait in line after this one.
-    pub fn try_admit(&mut self, limits: Limits, queued: u32, view: &ClusterView) -> Decision {
+    /// attempt. `calls_in_line` is the number of calls that wait in line after this one.
+    pub fn try_admit(
+        &mut self,
+        limits: Limits,
+        calls_in_line: u32,
+        view: &ClusterView,
+    ) -> Decision {
         self.tick_calls = self.tick_calls.saturating_add(1);
-        self.peak_queued = self.peak_queued.max(queued);
+        self.peak_calls_in_line = self.peak_calls_in_line.max(calls_in_line);
         self.idle_ticks = 0;
         self.set_limits(limits, view);
         self.try_take(view)
@@ -186,11 +191,11 @@ impl Bucket {
         self.refill(view);
         let has_token = self.limits.rate.calls == 0 || self.microtokens >= MICROTOKENS_PER_TOKEN;
         match self.day_decision(view) {
-            DayDecision::Refuse => return Decision::Refuse(self.day_exceeded(view)),
+            DayDecision::Refuse => return Decision::Refuse(self.day_refusal(view)),
             DayDecision::Admit | DayDecision::AskStore
                 if !has_token && self.pool_is_empty(view) =>
             {
-                return Decision::Refuse(self.rate_exceeded(view));
+                return Decision::Refuse(self.rate_refusal(view));
             }
             DayDecision::Admit if has_token => {}
             DayDecision::Admit | DayDecision::AskStore => return Decision::AskStore,
@@ -218,16 +223,16 @@ impl Bucket {
         match self.try_take(view) {
             Decision::Admit(status) => Ok(status),
             Decision::Refuse(exceeded) => Err(exceeded),
-            Decision::AskStore => Err(self.limit_exceeded(view)),
+            Decision::AskStore => Err(self.refusal(view)),
         }
     }
 
     /// Returns which limit refuses a call that got no token from the store.
-    pub fn limit_exceeded(&mut self, view: &ClusterView) -> LimitExceeded {
+    pub fn refusal(&mut self, view: &ClusterView) -> LimitExceeded {
         if self.day_decision(view) == DayDecision::Refuse {
-            self.day_exceeded(view)
+            self.day_refusal(view)
         } else {
-            self.rate_exceeded(view)
+            self.rate_refusal(view)
         }
     }
 
@@ -248,9 +253,9 @@ impl Bucket {
         };
         self.demand = self
             .tick_calls
-            .saturating_add(self.peak_queued)
+            .saturating_add(self.peak_calls_in_line)
             .max(self.demand / 8);
-        (self.tick_calls, self.peak_queued) = (0, 0);
+        (self.tick_calls, self.peak_calls_in_line) = (0, 0);
         self.used > 0
             || self.share > 0
             || self.day.allowance > 0
@@ -298,13 +303,13 @@ impl Bucket {
         self.microtokens -= returned_microtokens;
         let day = self.day;
         let is_today = day.number == view.today;
-        let day_back = if leaving {
+        let day_returned = if leaving {
             day.allowance
         } else {
             day.allowance.min(u64::from(waiting_calls))
         };
         self.day.allowance = if is_today {
-            day.allowance - day_back
+            day.allowance - day_returned
         } else {
             0
         };
@@ -324,7 +329,7 @@ impl Bucket {
             returned_microtokens,
             wanted: (!leaving).then_some(wanted),
             day: day.number,
-            day_back: if is_today { day_back } else { 0 },
+            day_returned: if is_today { day_returned } else { 0 },
             day_owed: day.offline_used,
             day_wanted: if leaving { 0 } else { day_wanted },
             used: std::mem::take(&mut self.used),
@@ -370,13 +375,16 @@ impl Bucket {
         // Other nodes may return some.
         self.day.pool_empty_until = (grant.day_left == 0).then(|| view.now + DAY_RETRY);
         let max = MAX_RETRY.max(self.limits.rate.period.as_duration() / 8);
-        let pause = grant.next_token.unwrap_or(MAX_RETRY).clamp(MIN_RETRY, max);
+        let pause = grant
+            .time_to_next_token
+            .unwrap_or(MAX_RETRY)
+            .clamp(MIN_RETRY, max);
         self.pool_empty_until =
             (grant.admitted < reservation.waiting_calls).then(|| view.now + pause);
     }
 
     /// Takes back the reserved tokens of a request whose grant is lost.
-    pub fn take_back_tokens(&mut self, reservation: Reservation) {
+    pub fn cancel_reservation(&mut self, reservation: Reservation) {
         self.microtokens = self
             .microtokens
             .saturating_add(u64::from(reservation.own_tokens) * MICROTOKENS_PER_TOKEN)
@@ -384,7 +392,7 @@ impl Bucket {
     }
 
     /// Takes back admitted calls whose callers have gone.
-    pub fn take_back_calls(&mut self, calls: u32) {
+    pub fn cancel_admissions(&mut self, calls: u32) {
         self.microtokens = self
             .microtokens
             .saturating_add(u64::from(calls) * MICROTOKENS_PER_TOKEN)
@@ -427,7 +435,7 @@ impl Bucket {
                 self.microtokens = 0;
             }
         }
-        match (self.share_expires_at, self.alone_since(view)) {
+        match (self.share_expires_at, self.fallback_since(view)) {
             (Some(_), _) => self.gain_until(view.now, self.share, 1, capacity(self.share)),
             (None, Some(since)) => {
                 let limit = self.limits.rate.calls;
@@ -470,7 +478,7 @@ impl Bucket {
     /// Returns the instant from which the node uses an equal part of the limit: one share lease
     /// after the store became unreachable, when all shares have expired. A single node uses the
     /// limit at once.
-    fn alone_since(&self, view: &ClusterView) -> Option<Instant> {
+    fn fallback_since(&self, view: &ClusterView) -> Option<Instant> {
         let since = view.unreachable_since.filter(|_| view.has_store_answered)?
             + if view.nodes > 1 {
                 SHARE_LEASE

@@ -12,7 +12,7 @@ use crate::DAY_MS;
 pub struct ClusterState {
     /// Number of live nodes; 1 until the store has answered.
     pub nodes: u32,
-    /// A time of the store's clock, and an instant of this node at or before it.
+    /// A reading of the store's clock, and the instant of this node just before it.
     pub clock: Option<(Timestamp, Instant)>,
     /// Instant since which the store cannot be reached.
     pub unreachable_since: Option<Instant>,

@@ -15,8 +15,8 @@ pub const MAX_REQUESTS: usize = 500;
 #[derive(Debug, Clone)]
 pub struct Exchange {
     pub node: NodeId,
-    /// Owner of the shares: one rate limiter, which is new at each boot of its node. They end when
-    /// another owner at the node asks for the same key.
+    /// Owner of the shares: one rate limiter, which is new at each boot of its node. Its shares end
+    /// when a later owner of the node asks for the same key.
     pub owner: BootId,
     /// Time since the owner was created. All earlier owners at the node had ended by then.
     pub boot_age: Duration,
@@ -49,7 +49,7 @@ pub struct ShareRequest {
     /// Day of the allowance, in days since 1970.
     pub day: i64,
     /// Calls of the allowance that the node returns.
-    pub day_back: u64,
+    pub day_returned: u64,
     /// Calls that were admitted beyond the allowance while the store was unreachable.
     pub day_owed: u64,
     /// Allowance that the node asks for in advance.
@@ -73,7 +73,7 @@ impl ShareRequest {
             returned_microtokens: 0,
             wanted: None,
             day: 0,
-            day_back: 0,
+            day_returned: 0,
             day_owed: 0,
             day_wanted: 0,
             used: 0,
@@ -118,5 +118,5 @@ pub struct ShareGrant {
     /// Tokens of the pool, in millionths.
     pub pool_microtokens: u64,
     /// Time until the pool has a whole token; `None` when it gains none.
-    pub next_token: Option<Duration>,
+    pub time_to_next_token: Option<Duration>,
 }

@@ -72,7 +72,7 @@ pub struct Requester<'a> {
     /// Time by the store's clock.
     pub now: Timestamp,
     /// Instant at which the owner was created, by the same clock.
-    pub begun: Timestamp,
+    pub owner_created_at: Timestamp,
     /// Number of live nodes.
     pub nodes: u32,
 }
@@ -120,7 +120,7 @@ impl Ledger {
     pub fn exchange(&mut self, request: &ShareRequest, requester: Requester<'_>) -> ShareGrant {
         let now = self.advance_to_now(requester);
         self.change_limit(request.rate);
-        self.take_back(request, requester.owner);
+        self.apply_returns(request, requester.owner);
         let day_left = self.book_day(request, now);
         let own_tokens = u64::from(request.own_tokens);
         let by_tokens = if request.rate.calls == 0 {
@@ -152,7 +152,7 @@ impl Ledger {
             allowance,
             day_left: day_left.map_or(0, |left| left - admitted - allowance),
             pool_microtokens: self.microtokens,
-            next_token: self.next_token(),
+            time_to_next_token: self.time_to_next_token(),
         }
     }
 
@@ -178,7 +178,7 @@ impl Ledger {
         for lease in ended {
             let replaced = lease.node == *requester.node && lease.owner != *requester.owner;
             let until = if replaced {
-                requester.begun.as_millis()
+                requester.owner_created_at.as_millis()
             } else {
                 now
             };
@@ -189,8 +189,8 @@ impl Ledger {
         now
     }
 
-    /// Refills the pool up to `until`. `held` is the sum of the shares of the removed leases that
-    /// were valid until then: they did not belong to the pool.
+    /// Refills the pool up to `until`. `held` is the sum of the shares of ended leases that were
+    /// still valid then: their part gained for their holders, not for the pool.
     fn refill(&mut self, until: i64, held: u32) {
         let elapsed = u64::try_from(until - self.refilled_at).unwrap_or(0);
         let share = self.unheld_share().saturating_sub(held);
@@ -224,7 +224,7 @@ impl Ledger {
         self.microtokens = self.microtokens.min(capacity(self.unheld_share()));
     }
 
-    fn take_back(&mut self, request: &ShareRequest, owner: &BootId) {
+    fn apply_returns(&mut self, request: &ShareRequest, owner: &BootId) {
         let Some(lease) = self.leases.iter_mut().find(|lease| lease.owner == *owner) else {
             return;
         };
@@ -248,7 +248,7 @@ impl Ledger {
         if request.day == today {
             self.granted_today = self
                 .granted_today
-                .saturating_sub(request.day_back)
+                .saturating_sub(request.day_returned)
                 .saturating_add(request.day_owed);
         }
         (request.per_day > 0).then(|| request.per_day.saturating_sub(self.granted_today))
@@ -324,7 +324,7 @@ impl Ledger {
     }
 
     /// Returns the time until the pool has a whole token.
-    fn next_token(&self) -> Option<Duration> {
+    fn time_to_next_token(&self) -> Option<Duration> {
         let missing = MICROTOKENS_PER_TOKEN.saturating_sub(self.microtokens);
         let left = self.period.time_to_gain(missing, self.unheld_share(), 1)?;
         // The store's clock counts milliseconds.

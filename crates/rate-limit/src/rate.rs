@@ -1,5 +1,5 @@
-//! Rates in whole calls per period. The period is a second unless the number of calls per second is
-//! not whole.
+//! Rates in whole calls per period. The period is a second for a whole number of calls per second.
+//! For other rates it is longer or shorter.
 
 use std::time::Duration;
 

@@ -128,14 +128,14 @@ impl Nodes {
         let name = NodeId::new(format!("node {node}"));
         let owner = self.nodes[node].owner.clone();
         let nodes = self.nodes.len() as u32;
-        let begun_at = Timestamp::from_millis((BEGIN + self.booted) as i64);
+        let owner_created_at = Timestamp::from_millis((BEGIN + self.booted) as i64);
         let gain = self.ledger.exchange(
             &request,
             Requester {
                 node: &name,
                 owner: &owner,
                 now,
-                begun: begun_at,
+                owner_created_at,
                 nodes,
             },
         );
@@ -462,7 +462,7 @@ fn an_idle_key_gives_all_back() {
                 node: &node,
                 owner: &owner,
                 now,
-                begun,
+                owner_created_at: begun,
                 nodes: 2,
             },
         )

@@ -54,8 +54,8 @@ impl RateQueue {
             Err(_) => (self.first.lock().await, true),
         };
         while let Some(rate) = self.rate() {
-            let queued = self.length.load(Ordering::Relaxed).saturating_sub(1);
-            let Err(wait) = self.limiter.try_admit(&self.key, rate, queued).await else {
+            let calls_in_line = self.length.load(Ordering::Relaxed).saturating_sub(1);
+            let Err(wait) = self.limiter.try_admit(&self.key, rate, calls_in_line).await else {
                 break;
             };
             waited = true;

@@ -17,8 +17,8 @@ pub(super) struct Entry {
 pub(super) struct State {
     pub bucket: Bucket,
     pub awaiting_store: VecDeque<oneshot::Sender<Result<LimitStatus, LimitExceeded>>>,
-    /// True while the entry is in `Limiter::queued`: its request is not sent yet.
-    pub is_queued: bool,
+    /// True while the entry is in `Limiter::pending_requests`: its request is not sent yet.
+    pub is_request_pending: bool,
     /// The key is no longer in use, and the entry not in its shard.
     pub dropped: bool,
 }
@@ -63,7 +63,7 @@ mod tests {
             state: Mutex::new(State {
                 bucket: Bucket::new_full(limits, begun),
                 awaiting_store: VecDeque::from([gone, reply]),
-                is_queued: false,
+                is_request_pending: false,
                 dropped: false,
             }),
         };

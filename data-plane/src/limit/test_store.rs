@@ -1,5 +1,4 @@
-//! A quota store in memory for tests. Its outages, and the duration of its exchanges, are set by the
-//! test.
+//! A quota store in memory for tests. A test sets its outages and the duration of its exchanges.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -82,7 +81,7 @@ impl QuotaStore for Store {
             node,
             owner,
             now,
-            begun: now.before(*boot_age),
+            owner_created_at: now.before(*boot_age),
             nodes,
         };
         let exchange_key = |request: &ShareRequest| {

@@ -120,7 +120,7 @@ pub(super) async fn exchange(
         node,
         owner,
         now,
-        begun: now.before(*boot_age),
+        owner_created_at: now.before(*boot_age),
         nodes,
     };
     let (grants, texts): (Vec<ShareGrant>, Vec<String>) = requests

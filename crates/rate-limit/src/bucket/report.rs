@@ -10,7 +10,7 @@ const MAX_WAIT: Duration = Duration::from_millis(500);
 
 impl Bucket {
     /// Returns the refusal of a call beyond the rate.
-    pub(super) fn rate_exceeded(&self, view: &ClusterView) -> LimitExceeded {
+    pub(super) fn rate_refusal(&self, view: &ClusterView) -> LimitExceeded {
         let per_period = u64::from(self.limits.rate.calls.max(1));
         let nodes = if view.unreachable_since.is_some() {
             u64::from(view.nodes.max(1))
@@ -31,7 +31,7 @@ impl Bucket {
     }
 
     /// Returns the refusal of a call beyond the limit per day.
-    pub(super) fn day_exceeded(&self, view: &ClusterView) -> LimitExceeded {
+    pub(super) fn day_refusal(&self, view: &ClusterView) -> LimitExceeded {
         let status = LimitStatus {
             remaining: 0,
             ..self.day_status(view)
@@ -53,7 +53,7 @@ impl Bucket {
     fn next_attempt_in(&self, view: &ClusterView) -> Duration {
         let missing = MICROTOKENS_PER_TOKEN.saturating_sub(self.microtokens);
         let Limits { rate, .. } = self.limits;
-        let (share, nodes) = match (self.share_expires_at, self.alone_since(view)) {
+        let (share, nodes) = match (self.share_expires_at, self.fallback_since(view)) {
             (Some(_), _) => (self.share, 1),
             (None, Some(_)) => (rate.calls, view.nodes),
             (None, None) => (0, 1),

@@ -10,7 +10,7 @@ struct Key {
     ledger: Ledger,
     now: i64,
     /// When those that request began.
-    begun: Timestamp,
+    owner_created_at: Timestamp,
     nodes: u32,
 }
 
@@ -21,7 +21,7 @@ impl Key {
         Self {
             ledger: Ledger::new(Rate::per_second(per_second), begun),
             now,
-            begun,
+            owner_created_at: begun,
             nodes: 3,
         }
     }
@@ -47,7 +47,7 @@ impl Key {
             node: &node,
             owner: &owner,
             now,
-            begun: self.begun,
+            owner_created_at: self.owner_created_at,
             nodes: self.nodes,
         };
         let gain = self.ledger.exchange(&request, requester);
@@ -73,7 +73,7 @@ fn nodes_without_a_share_use_one_bucket_together() {
     }
     let refused = key.asks("a", |request| request.waiting_calls = 9);
     assert_eq!(refused.admitted, 0);
-    assert_eq!(refused.next_token, Some(Duration::from_millis(200)));
+    assert_eq!(refused.time_to_next_token, Some(Duration::from_millis(200)));
     key.now += 200;
     assert_eq!(key.admits("b", 9), 1);
     key.now += 60_000;
@@ -93,7 +93,7 @@ fn a_node_alone_is_given_the_whole_bucket() {
     key.nodes = 2;
     let refused = key.asks("b", |request| request.waiting_calls = 1);
     assert_eq!(refused.admitted, 0);
-    assert_eq!(refused.next_token, None);
+    assert_eq!(refused.time_to_next_token, None);
     let gain = key.asks("a", |request| {
         (request.held, request.wanted) = (10, Some(2))
     });
@@ -179,7 +179,7 @@ fn a_restarted_node_does_not_wait_for_its_former_self() {
         10
     );
     key.now += 700;
-    key.begun = Timestamp::from_millis(key.now - 200);
+    key.owner_created_at = Timestamp::from_millis(key.now - 200);
     let gain = key.asks("a/2", |request| request.waiting_calls = 1);
     // Nobody knows what the former one had left.
     assert_eq!(gain.admitted, 1, "what came since it began");
@@ -237,7 +237,7 @@ fn a_rate_that_is_no_whole_number_comes_in_as_exactly() {
     assert_eq!(key.admits("a", 9), 2);
     let refused = key.asks("b", |request| request.waiting_calls = 1);
     assert_eq!(refused.admitted, 0);
-    assert_eq!(refused.next_token, Some(Duration::from_millis(400)));
+    assert_eq!(refused.time_to_next_token, Some(Duration::from_millis(400)));
     let mut admitted = 0;
     for _ in 0..10_000 {
         key.now += 7;
@@ -299,7 +299,7 @@ fn a_day_is_counted_when_it_is_given_out_and_ends_at_midnight() {
     assert_eq!(gain.day_left, 987);
     let gain = key.asks("a", |request| {
         day(request, 0, 0);
-        (request.day, request.day_back) = (gain.day, 2);
+        (request.day, request.day_returned) = (gain.day, 2);
     });
     assert_eq!(gain.day_left, 989);
     assert_eq!(
@@ -314,7 +314,7 @@ fn a_day_is_counted_when_it_is_given_out_and_ends_at_midnight() {
     let gain = key.asks("b", |request| {
         day(request, 1, 0);
         // What is left of yesterday is worth nothing today.
-        (request.day, request.day_back) = (yesterday, 500);
+        (request.day, request.day_returned) = (yesterday, 500);
     });
     assert_eq!(gain.admitted, 1);
     assert_eq!(gain.day, yesterday + 1);
