@@ -131,8 +131,12 @@ impl Environment {
         }
     }
 
-    /// Removes a resource from the indexes by which it is found.
+    /// Removes a resource from the indexes by which it is found. Another resource that has taken
+    /// its name stays.
     pub(super) fn unindex(&mut self, compiled: &CompiledResource) {
+        if self.is_name_taken(compiled) {
+            return;
+        }
         match compiled {
             CompiledResource::Flow(_) | CompiledResource::Part(_) => {}
             CompiledResource::Table(table) => {
@@ -153,8 +157,14 @@ impl Environment {
     /// Returns whether another resource has the name, or the path, of this one.
     pub(super) fn is_name_taken(&self, compiled: &CompiledResource) -> bool {
         match compiled {
-            CompiledResource::Table(table) => self.tables.get(&table.name).is_some(),
-            CompiledResource::Adapter(adapter) => self.adapters.get(&adapter.name).is_some(),
+            CompiledResource::Table(table) => {
+                let held = self.tables.get(&table.name);
+                held.is_some_and(|held| held.id != table.id)
+            }
+            CompiledResource::Adapter(adapter) => {
+                let held = self.adapters.get(&adapter.name);
+                held.is_some_and(|held| held.id != adapter.id)
+            }
             CompiledResource::Api(api) => self.routes.conflict(api).is_some(),
             CompiledResource::Flow(_)
             | CompiledResource::Part(_)

@@ -10,6 +10,7 @@ use kanat_proto::plan::v1;
 /// A lookup table.
 #[derive(Debug)]
 pub struct Table {
+    pub id: String,
     pub name: String,
     /// At least one.
     parts: Vec<Arc<Part>>,
@@ -33,6 +34,7 @@ impl Table {
     ) -> Result<Self, String> {
         if table.parts == 0 {
             return Ok(Self {
+                id: table.id,
                 name: table.name,
                 parts: vec![Arc::new(Part::new(table.entries))],
             });
@@ -42,9 +44,11 @@ impl Table {
                 .cloned()
                 .ok_or_else(|| format!("its part {id:?} is not in the set"))
         });
+        let parts = parts.collect::<Result<_, _>>()?;
         Ok(Self {
+            id: table.id,
             name: table.name,
-            parts: parts.collect::<Result<_, _>>()?,
+            parts,
         })
     }
 

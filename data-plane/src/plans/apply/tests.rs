@@ -1,10 +1,11 @@
-//! Adapters as resources: found by name and id, refused alone, waited for by the flows that name
-//! them.
+//! Adapters and lookup tables as resources: found by name and id, refused alone, waited for by the
+//! flows that name them.
 
-use kanat_mapping::AdapterRef;
+use kanat_mapping::{AdapterRef, Lookup, Tables};
 use kanat_model::adapter;
 use kanat_model::id::EnvironmentId;
-use kanat_proto::plan::v1::{Adapter as AdapterPlan, FlowPlan};
+use kanat_proto::plan::v1::lookup_table::Entry;
+use kanat_proto::plan::v1::{Adapter as AdapterPlan, FlowPlan, LookupTable};
 use kanat_script::Scripts;
 use prost::Message;
 
@@ -41,6 +42,23 @@ fn flow(adapter: &str) -> Resource {
         ..FlowPlan::default()
     };
     resource(Kind::Flow, "flw_1", &plan)
+}
+
+/// A lookup table with the one key `id`. One with parts lacks them, and is refused.
+fn table(id: &str, name: &str, parts: u32) -> Resource {
+    let entry = Entry {
+        key: "id".to_owned(),
+        value: id.to_owned(),
+    };
+    let table = LookupTable {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        version: 1,
+        entries: vec![entry],
+        parts,
+        ..LookupTable::default()
+    };
+    resource(Kind::LookupTable, id, &table)
 }
 
 fn applied(current: &Environment, upserts: Vec<Resource>, removals: &[&str]) -> AppliedChange {
@@ -120,6 +138,47 @@ fn an_adapter_of_an_unknown_type_is_refused_and_the_former_one_stays() {
         id_of(&refused.environment, AdapterRef::Name("a")).as_deref(),
         Some("adp_1")
     );
+}
+
+#[test]
+fn an_adapter_keeps_its_name_when_the_one_that_had_it_before_is_removed_or_renamed() {
+    let first = applied(&empty(), vec![adapter("adp_1", "a", "transform")], &[]).environment;
+    // The rename is refused: the first adapter stays with its name, which the second one takes.
+    let refused = applied(&first, vec![adapter("adp_1", "b", "filter")], &[]).environment;
+    let taken = applied(&refused, vec![adapter("adp_2", "a", "transform")], &[]).environment;
+    assert_eq!(
+        id_of(&taken, AdapterRef::Name("a")).as_deref(),
+        Some("adp_2")
+    );
+    let removed = applied(&taken, Vec::new(), &["adapter/adp_1"]).environment;
+    assert_eq!(
+        id_of(&removed, AdapterRef::Name("a")).as_deref(),
+        Some("adp_2")
+    );
+    let renamed = applied(&taken, vec![adapter("adp_1", "b", "transform")], &[]).environment;
+    assert_eq!(
+        id_of(&renamed, AdapterRef::Name("a")).as_deref(),
+        Some("adp_2")
+    );
+    assert_eq!(
+        id_of(&renamed, AdapterRef::Name("b")).as_deref(),
+        Some("adp_1")
+    );
+}
+
+#[test]
+fn a_table_keeps_its_name_when_the_one_that_had_it_before_is_removed() {
+    let found = |environment: &Environment| match environment.lookup("a", "id") {
+        Lookup::Value(id) => Some(id.to_owned()),
+        Lookup::NoTable | Lookup::NoKey => None,
+    };
+    let first = applied(&empty(), vec![table("lt_1", "a", 0)], &[]).environment;
+    let refused = applied(&first, vec![table("lt_1", "b", 2)], &[]).environment;
+    assert_eq!(found(&refused).as_deref(), Some("lt_1"));
+    let taken = applied(&refused, vec![table("lt_2", "a", 0)], &[]).environment;
+    assert_eq!(found(&taken).as_deref(), Some("lt_2"));
+    let removed = applied(&taken, Vec::new(), &["lookup_table/lt_1"]).environment;
+    assert_eq!(found(&removed).as_deref(), Some("lt_2"));
 }
 
 #[test]
