@@ -15,7 +15,8 @@ use std::time::Duration;
 use kanat_auth::Sealer;
 use kanat_message_log::PlanStore;
 use kanat_model::id::{BootId, EnvironmentId, NodeId};
-use kanat_proto::node::v1::{Delta, Load};
+use kanat_plan_stream::Kind;
+use kanat_proto::node::v1::{Delta, Load, Resource};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -251,13 +252,20 @@ impl PlanSync {
     }
 }
 
-/// Compiles a saved set.
+/// Compiles a saved set. After a refused rename two of its resources may have one name or path: the
+/// one that was saved last gets it.
 fn compile_saved(set: EnvironmentSet) -> apply::AppliedChange {
     let empty = Environment::empty(set.environment_id, set.epoch.clone());
+    let is_api =
+        |resource: &Resource| matches!(Kind::parse(&resource.id), Some((Kind::PublishedApi, _)));
+    let (apis, mut upserts): (Vec<_>, Vec<_>) = set.resources.into_iter().partition(is_api);
+    // A table or an adapter takes its name from an earlier one, but an API is refused if an
+    // earlier one has its path.
+    upserts.extend(apis.into_iter().rev());
     let change = apply::EnvironmentChange {
         epoch: set.epoch,
         generation: set.generation,
-        upserts: set.resources,
+        upserts,
         removals: Vec::new(),
     };
     apply::apply(&empty, change)

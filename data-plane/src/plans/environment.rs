@@ -212,9 +212,17 @@ impl Environment {
         state
     }
 
-    /// Returns every encoded resource, in no order.
+    /// Returns every encoded resource. Those whose name another resource has taken come first, so
+    /// that a restart, which compiles them in this order, finds the others by the name.
     pub(super) fn to_resources(&self) -> impl Iterator<Item = Resource> {
-        self.resources.iter().map(|(id, held)| Resource {
+        let is_superseded =
+            |(_, held): &(&String, &HeldResource)| self.is_name_taken(&held.compiled);
+        let superseded = self.resources.iter().filter(is_superseded);
+        let others = self
+            .resources
+            .iter()
+            .filter(move |held| !is_superseded(held));
+        superseded.chain(others).map(|(id, held)| Resource {
             id: id.clone(),
             hash: held.hash.to_vec(),
             body: held.body.clone(),

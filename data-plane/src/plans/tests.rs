@@ -6,6 +6,7 @@ mod disk;
 mod fallback;
 mod lagging;
 mod missing;
+mod renamed;
 mod silence;
 mod table;
 

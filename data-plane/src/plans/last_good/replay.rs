@@ -17,6 +17,7 @@ pub struct EnvironmentSet {
     pub epoch: EpochId,
     pub generation: u64,
     pub set_hash: SetHash,
+    /// In the order in which they were saved.
     pub resources: Vec<Resource>,
 }
 
@@ -45,9 +46,10 @@ pub fn of(records: impl Iterator<Item = Vec<u8>>) -> Option<EnvironmentSet> {
         generation,
         set_hash,
     } = set?;
-    let resources = replay
-        .resources
-        .into_values()
+    let mut resources: Vec<_> = replay.resources.into_values().collect();
+    resources.sort_unstable_by_key(|saved| saved.position);
+    let resources = resources
+        .into_iter()
         .map(SavedResource::into_resource)
         .collect::<Option<_>>()?;
     Some(EnvironmentSet {
@@ -62,6 +64,8 @@ pub fn of(records: impl Iterator<Item = Vec<u8>>) -> Option<EnvironmentSet> {
 #[derive(Default)]
 struct Replay {
     resources: HashMap<String, SavedResource>,
+    /// Number of resources in the records so far.
+    count: u64,
     hash: SetHash,
 }
 
@@ -69,6 +73,8 @@ struct Replay {
 /// perhaps thousands of them for a large table, which are worked in at once.
 #[derive(Clone)]
 struct SavedResource {
+    /// Position of the resource among those of all records.
+    position: u64,
     resource: Resource,
     /// Hash of the body after all changes.
     hash: Hash,
@@ -97,7 +103,9 @@ impl Replay {
                 set_hash: SetHash::from_slice(&delta.set_hash).unwrap_or_default(),
             });
             for resource in delta.upserts {
-                upserts.insert(resource.id.clone(), Some(SavedResource::new(resource)?));
+                let id = resource.id.clone();
+                self.count += 1;
+                upserts.insert(id, Some(SavedResource::new(self.count, resource)?));
             }
             upserts.extend(delta.removals.into_iter().map(|id| (id, None)));
             tables.extend(delta.tables);
@@ -134,8 +142,9 @@ impl Replay {
 }
 
 impl SavedResource {
-    fn new(resource: Resource) -> Option<Self> {
+    fn new(position: u64, resource: Resource) -> Option<Self> {
         Some(Self {
+            position,
             hash: verify_hash(&resource).ok()?,
             resource,
             changes: Vec::new(),
