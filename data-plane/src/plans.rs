@@ -195,9 +195,26 @@ impl Plans {
         }
     }
 
-    pub(crate) fn replace(&self, snapshot: Snapshot) {
-        self.shared.current.store(Arc::new(snapshot));
+    /// Replaces the snapshot by the one that `next` makes of it. If another thread replaces it
+    /// meanwhile, `next` is called again.
+    pub(crate) fn update(&self, mut next: impl FnMut(&Snapshot) -> Snapshot) {
+        self.shared.current.rcu(|current| next(current));
         self.shared.replaced.send_replace(());
+    }
+
+    /// Sets back the generation of an environment whose plans could not be saved, unless later
+    /// plans run meanwhile.
+    fn set_back(&self, unsaved: &Environment, generation: u64) {
+        self.update(|snapshot| match snapshot.environment(&unsaved.id) {
+            Some(live) if live.epoch == unsaved.epoch && live.generation == unsaved.generation => {
+                let live = Environment {
+                    generation,
+                    ..(**live).clone()
+                };
+                snapshot.with(live, &[])
+            }
+            Some(_) | None => snapshot.clone(),
+        });
     }
 
     /// Returns a receiver that changes when other plans run.

@@ -180,9 +180,9 @@ impl PlanSync {
                 "saved plans cannot be sealed under the first master key: keep the former ones",
             );
         }
-        let mut snapshot = (*self.plans.load()).clone();
         if let Some(served) = served {
-            snapshot = snapshot.serving(served);
+            self.plans
+                .update(|snapshot| snapshot.serving(served.clone()));
         }
         for applied in applied {
             let id = &applied.environment.id;
@@ -197,9 +197,9 @@ impl PlanSync {
                     "this build cannot run a saved resource"
                 );
             }
-            snapshot = snapshot.with(applied.environment, &applied.flows);
+            self.plans
+                .update(|snapshot| snapshot.with(applied.environment.clone(), &applied.flows));
         }
-        self.plans.replace(snapshot);
     }
 
     /// Makes an environment live, then saves it; `None` when the process shuts down.
@@ -221,7 +221,7 @@ impl PlanSync {
         let generation = former.map_or(0, |former| former.generation);
         self.plans.shared.versions.forget(flows);
         self.plans
-            .replace(snapshot.with(environment.clone(), flows));
+            .update(|snapshot| snapshot.with(environment.clone(), flows));
         // Messages of removed flows end, now that no new one begins.
         for gone in flows
             .iter()
@@ -230,17 +230,16 @@ impl PlanSync {
         {
             gone.removed.cancel();
         }
-        let unsaved = Environment {
-            generation,
-            ..environment.clone()
-        };
-        let saved = self
-            .on_disk(move |disk| disk.save(&environment, &accepted))
-            .await?;
-        if saved.is_err() {
-            self.plans.replace(self.plans.load().with(unsaved, &[]));
-        }
-        Some(saved)
+        let plans = self.plans.clone();
+        // The generation is set back on the thread of the disk, which goes on when the stream ends.
+        self.on_disk(move |disk| {
+            let saved = disk.save(&environment, &accepted);
+            if saved.is_err() {
+                plans.set_back(&environment, generation);
+            }
+            saved
+        })
+        .await
     }
 
     /// Runs `work` on a thread that may wait for the disk; `None` when the process shuts down.
@@ -283,3 +282,6 @@ fn no_longer_served(
         .filter(|e| !served.contains(&e.id) && e.epoch.as_str() == epoch);
     held.map(|environment| environment.id.clone()).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -97,7 +97,7 @@ impl PlanSync {
             tracing::info!(environment.id = %id, generation, "running fallback plans");
         }
         self.plans
-            .replace(self.plans.load().serving(served.clone()));
+            .update(|snapshot| snapshot.serving(served.clone()));
         Ok(saved.and(
             self.on_disk(move |disk| disk.note_served(&served))
                 .await

@@ -25,6 +25,7 @@ use super::transport::Transport;
 use super::{PlanSync, no_longer_served};
 use crate::plans::apply::{self, AppliedChange, EnvironmentChange};
 use crate::plans::environment::Environment;
+use crate::plans::snapshot::Snapshot;
 use crate::plans::versions;
 
 /// Size limit of the resource hashes in a hello, in bytes. A node with more names only the hash of
@@ -253,17 +254,20 @@ impl Session<'_> {
             environments = served.len(),
             "connected to the control plane"
         );
-        let mut snapshot = (*self.client.plans.load()).clone();
-        let gone = no_longer_served(&snapshot, &served, &welcome.epoch);
+        let former = self.client.plans.load();
+        let gone = no_longer_served(&former, &served, &welcome.epoch);
         for environment in &gone {
             tracing::info!(
                 environment.id = %environment,
                 "the node no longer serves an environment",
             );
-            snapshot = snapshot.without(environment);
         }
-        if snapshot.served() != Some(served.as_slice()) || !gone.is_empty() {
-            self.client.plans.replace(snapshot.serving(served));
+        if former.served() != Some(served.as_slice()) || !gone.is_empty() {
+            self.client.plans.update(|snapshot| {
+                let without = |snapshot: Snapshot, id| snapshot.without(id);
+                let kept = gone.iter().fold(snapshot.clone(), without);
+                kept.serving(served.clone())
+            });
         }
         let removed = self.client.on_disk(move |disk| {
             gone.iter()
