@@ -434,6 +434,26 @@ async fn an_environment_that_is_no_longer_served_is_dropped() {
 }
 
 #[tokio::test]
+async fn messages_end_at_a_node_that_no_longer_serves_their_environment() {
+    let (_folder, mut control, stream, node, _) = running().await;
+    let removed = node
+        .plans
+        .load()
+        .flow(&FlowId::from("flw_1"))
+        .unwrap()
+        .removed
+        .clone();
+    control.serves(&[]);
+    drop(stream);
+    let mut stream = control.stream().await;
+    stream.snapshot("env_2", 0, &[]).await;
+    stream.acked(0, &[]).await;
+    assert!(removed.is_cancelled());
+    drop(stream);
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn a_message_keeps_the_version_that_it_was_accepted_under() {
     let (_folder, _control, mut stream, node, mut set) = running().await;
     set[0] = flow(&FlowPlan {

@@ -269,6 +269,14 @@ impl Session<'_> {
                 kept.serving(served.clone())
             });
         }
+        // Messages that wait or run here are handed back: this node does not hear of a pause, a
+        // deletion or new secrets any more, and another node may serve the environment.
+        for flow in former
+            .flows()
+            .filter(|flow| gone.contains(&flow.environment_id))
+        {
+            flow.removed.cancel();
+        }
         let removed = self.client.on_disk(move |disk| {
             gone.iter()
                 .try_for_each(|environment| disk.remove(environment))
