@@ -44,8 +44,10 @@ pub struct Feed {
 pub struct State {
     /// Latest set; none before the first read that succeeded.
     pub set: Option<Arc<PlanSet>>,
-    /// Number of reads that succeeded.
-    pub reads: u64,
+    /// Number of reads that have begun.
+    pub reads_begun: u64,
+    /// Number of the latest read that succeeded, counted from 1; 0 before it.
+    pub last_read: u64,
 }
 
 /// Urgency of a change: `Batched` waits a moment for others that follow it.
@@ -72,7 +74,7 @@ impl Feed {
         }
     }
 
-    /// Returns the current set, and how many reads there were.
+    /// Returns the current set and the counts of reads.
     pub fn state(&self) -> State {
         self.state.borrow().clone()
     }
@@ -101,6 +103,11 @@ impl Feed {
     async fn read(&self) -> bool {
         let mut failures = 0;
         loop {
+            let mut number = 0;
+            self.state.send_modify(|state| {
+                state.reads_begun += 1;
+                number = state.reads_begun;
+            });
             let current = self.state().set;
             match self.source.read(&self.environment, current.as_ref()).await {
                 Ok(read) => {
@@ -109,7 +116,7 @@ impl Feed {
                     }
                     let changed = read.set.is_some();
                     self.state.send_modify(|state| {
-                        state.reads += 1;
+                        state.last_read = number;
                         state.set = read.set.or(state.set.take());
                     });
                     return changed;

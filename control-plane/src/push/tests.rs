@@ -5,6 +5,7 @@ mod refused;
 mod registration;
 mod restored;
 mod silence;
+mod subscription;
 mod table;
 
 use std::pin::pin;

@@ -18,13 +18,13 @@ pub struct Subscription {
     pub sync: Option<EnvironmentSync>,
     /// State that the node claimed to hold in its hello, until `sync` is created.
     claimed_state: Option<EnvironmentState>,
-    /// Number of reads of the feed when the subscription was opened.
+    /// Number of reads of the feed that had begun when the subscription was opened.
     reads_at_open: u64,
 }
 
 impl Subscription {
     pub fn open(feed: Arc<Feed>, claimed_state: Option<EnvironmentState>) -> Self {
-        let reads_at_open = feed.state().reads;
+        let reads_at_open = feed.state().reads_begun;
         // A node that was connected to another control plane may hold more than this one has read.
         feed.request(Urgency::Batched);
         Self {
@@ -48,10 +48,10 @@ impl Subscription {
     }
 
     /// Creates the state of the environment on the node once the set is known, and returns whether
-    /// it did. If the hello names a newer generation than that of the set, the store is read once
-    /// more before this.
+    /// it did. If the hello names a newer generation than that of the set, a read that begins after
+    /// the subscription is awaited first.
     pub fn begin(&mut self) -> bool {
-        let State { set, reads } = self.feed.state();
+        let State { set, last_read, .. } = self.feed.state();
         let Some(set) = set.filter(|_| self.sync.is_none()) else {
             return false;
         };
@@ -59,7 +59,7 @@ impl Subscription {
             .claimed_state
             .as_ref()
             .is_some_and(|state| state.generation > set.generation);
-        if is_ahead && reads <= self.reads_at_open {
+        if is_ahead && last_read <= self.reads_at_open {
             return false;
         }
         self.sync = Some(EnvironmentSync::new(
