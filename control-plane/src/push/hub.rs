@@ -63,8 +63,8 @@ impl Hub {
         })
     }
 
-    /// Notes that a node of the same process will connect: [`Self::wait_until_applied`] does not
-    /// end before some node has connected.
+    /// Notes that a node of the same process will connect: [`Self::wait_until_applied`] waits for
+    /// its first connection.
     pub fn expect_own_node(&self) {
         self.has_own_node.store(true, Ordering::Relaxed);
     }
@@ -120,9 +120,9 @@ impl Hub {
 
     /// Waits until every connected node that serves `environment` and does not drain runs `version`
     /// or has refused part of it, 5 s at most. That includes the nodes of other control planes. If
-    /// a node of the same process is expected, it does not end while no node has connected: that
-    /// node connects a moment after the first requests are served. A node that refused the whole
-    /// set is waited for, because it may still apply the next one.
+    /// a node of the same process is expected, it waits for the first connection of that node, which
+    /// follows a moment after the first requests are served. A node that refused the whole set is
+    /// waited for, because it may still apply the next one.
     pub async fn wait_until_applied(
         &self,
         environment: &EnvironmentId,
@@ -145,7 +145,7 @@ impl Hub {
     }
 
     fn awaits_own_node(&self) -> bool {
-        self.has_own_node.load(Ordering::Relaxed) && self.context.nodes.list().is_empty()
+        self.has_own_node.load(Ordering::Relaxed) && !self.context.nodes.has_own_connected()
     }
 
     /// Waits until the nodes of other control planes run `version`, by the records in the store.

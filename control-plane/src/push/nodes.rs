@@ -1,6 +1,7 @@
 //! State of the nodes: connections, applied versions, refused resources, load.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kanat_model::Timestamp;
@@ -225,6 +226,8 @@ pub struct Rejection {
 #[derive(Debug)]
 pub struct Nodes {
     known: Mutex<BTreeMap<NodeId, NodeEntry>>,
+    /// True once a node of this process has connected, also after it has left.
+    own_connected: AtomicBool,
     changed: watch::Sender<()>,
 }
 
@@ -260,6 +263,7 @@ impl Default for Nodes {
     fn default() -> Self {
         Self {
             known: Mutex::default(),
+            own_connected: AtomicBool::new(false),
             changed: watch::Sender::new(()),
         }
     }
@@ -300,6 +304,9 @@ impl Nodes {
             former.replaced.cancel();
         }
         drop(known);
+        if grant.is_own() {
+            self.own_connected.store(true, Ordering::Relaxed);
+        }
         self.changed.send_replace(());
         Ok(Registration {
             nodes: self,
@@ -335,6 +342,11 @@ impl Nodes {
             .lock()
             .values()
             .all(|known| known.node.has_applied_or_is_exempt(environment, version))
+    }
+
+    /// Returns whether a node of this process has connected since the start.
+    pub fn has_own_connected(&self) -> bool {
+        self.own_connected.load(Ordering::Relaxed)
     }
 
     /// Returns a receiver that changes with the state of any node.

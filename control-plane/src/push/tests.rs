@@ -243,6 +243,27 @@ async fn a_change_is_not_live_before_the_node_of_the_process_has_come() {
 }
 
 #[tokio::test]
+async fn a_node_of_another_process_does_not_stand_for_the_node_of_the_process() {
+    let control = Control::start().await;
+    control.hub.expect_own_node();
+    let version = control.version(control.put("flow/1", "a").await).await;
+    let _other = registration::connect(&control, "join", "node_2")
+        .await
+        .unwrap();
+    let nodes = &control.hub.context.nodes;
+    assert!(nodes.is_applied(&control.environment, &version));
+    let mut applied = pin!(
+        control
+            .hub
+            .wait_until_applied(&control.environment, &version)
+    );
+    assert!(futures::poll!(applied.as_mut()).is_pending());
+    let mut node = control.connect(control.hello("node_1")).await;
+    node.take_snapshot().await;
+    assert_eq!(applied.await, Rollout::Everywhere);
+}
+
+#[tokio::test]
 async fn sixteen_snapshots_are_prepared_at_once_and_the_next_one_waits_for_its_turn() {
     let control = Control::start().await;
     control.put("flow/1", "a").await;

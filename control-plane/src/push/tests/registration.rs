@@ -15,13 +15,13 @@ use crate::push::nodes::Status;
 use crate::push::remote::{BoundNode, NodeAuthenticator, Proof, RemotePlanService};
 
 /// The stream of a node of another process.
-struct Stream {
+pub struct Stream {
     inbound: Streaming<ControlMessage>,
     _out: mpsc::Sender<NodeMessage>,
 }
 
 /// Opens a stream for staging as this node, up to its welcome.
-async fn connect(control: &Control, token: &str, node: &str) -> Result<Stream, tonic::Status> {
+pub async fn connect(control: &Control, token: &str, node: &str) -> Result<Stream, tonic::Status> {
     let bound = BoundNode {
         proof: Proof::Token(key::sha256("of-staging")),
         environments: vec!["staging".to_owned()],
