@@ -7,6 +7,7 @@ use std::sync::Arc;
 use kanat_model::id::EnvironmentId;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::feed::{Feed, Urgency};
 use super::nodes::Nodes;
@@ -34,9 +35,23 @@ pub struct Context {
     pub observations: Observations,
     pub snapshots: Semaphore,
     pub tasks: Tasks,
-    feeds: Mutex<HashMap<EnvironmentId, Arc<Feed>>>,
+    feeds: Mutex<HashMap<EnvironmentId, StartedFeed>>,
     /// Changes after each read of a feed, whether its set changed or not.
     any_feed_read: watch::Sender<()>,
+}
+
+/// Feed whose task runs until this is dropped.
+#[derive(Debug)]
+struct StartedFeed {
+    feed: Arc<Feed>,
+    _end: DropGuard,
+}
+
+impl StartedFeed {
+    /// Returns whether only this and the task have the feed: no session follows it.
+    fn is_unused(&self) -> bool {
+        Arc::strong_count(&self.feed) <= 2
+    }
 }
 
 impl Context {
@@ -59,8 +74,8 @@ impl Context {
     /// Returns the feed of an environment, and starts it on the first call.
     pub fn feed(&self, environment: &EnvironmentId) -> Arc<Feed> {
         let mut feeds = self.feeds.lock();
-        if let Some(feed) = feeds.get(environment) {
-            return Arc::clone(feed);
+        if let Some(started) = feeds.get(environment) {
+            return Arc::clone(&started.feed);
         }
         let feed = Arc::new(Feed::new(
             environment.clone(),
@@ -68,17 +83,35 @@ impl Context {
             Arc::clone(&self.refusals),
             self.any_feed_read.clone(),
         ));
-        feeds.insert(environment.clone(), Arc::clone(&feed));
-        drop(feeds);
+        let end = CancellationToken::new();
+        let started = StartedFeed {
+            feed: Arc::clone(&feed),
+            _end: end.clone().drop_guard(),
+        };
         let running = Arc::clone(&feed);
-        self.tasks
-            .run_until_stopped(async move { running.run().await });
+        feeds.insert(environment.clone(), started);
+        drop(feeds);
+        self.tasks.run_until_stopped(async move {
+            end.run_until_cancelled(running.run()).await;
+        });
         feed
+    }
+
+    /// Ends the feeds of environments that do not exist any more. The feed of an environment that
+    /// sessions follow stays, because a restore may bring the environment back before they notice
+    /// that it was gone.
+    pub fn end_unused_feeds(&self, exists: impl Fn(&EnvironmentId) -> bool) {
+        self.feeds
+            .lock()
+            .retain(|id, started| exists(id) || !started.is_unused());
     }
 
     /// Returns the feed of an environment if it was started.
     pub fn started_feed(&self, environment: &EnvironmentId) -> Option<Arc<Feed>> {
-        self.feeds.lock().get(environment).cloned()
+        let feeds = self.feeds.lock();
+        feeds
+            .get(environment)
+            .map(|started| Arc::clone(&started.feed))
     }
 
     /// Returns the current sets of all feeds, in no order.
@@ -86,7 +119,7 @@ impl Context {
         self.feeds
             .lock()
             .iter()
-            .filter_map(|(id, feed)| Some((id.clone(), feed.state().set?)))
+            .filter_map(|(id, started)| Some((id.clone(), started.feed.state().set?)))
             .collect()
     }
 

@@ -1,7 +1,7 @@
 //! Follows the database for changes of other processes: generations, environments, nodes. They
 //! announce what they publish; a poll finds changes whose announcement was lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,7 @@ async fn poll(context: &Context) -> Infallible {
 }
 
 /// Requests a read from each feed whose set is not current, and notes environments and nodes.
-async fn read(context: &Context) -> Result<(), Error> {
+pub(super) async fn read(context: &Context) -> Result<(), Error> {
     let (epoch, environments) = context.source.environments().await?;
     for environment in &environments {
         let Some(feed) = context.started_feed(&environment.id) else {
@@ -64,6 +64,11 @@ async fn read(context: &Context) -> Result<(), Error> {
             feed.request(Urgency::Batched);
         }
     }
+    let ids: HashSet<_> = environments
+        .iter()
+        .map(|environment| &environment.id)
+        .collect();
+    context.end_unused_feeds(|id| ids.contains(id));
     context.environments.send_if_modified(|known| {
         let now: BTreeMap<_, _> = environments
             .into_iter()

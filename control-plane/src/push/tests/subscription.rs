@@ -3,11 +3,15 @@
 use std::pin::pin;
 use std::sync::Arc;
 
+use kanat_model::Timestamp;
 use kanat_proto::node::v1::EnvironmentState;
+use kanat_store::environment::{self, Environment};
 use tokio::sync::watch;
+use tokio::task::yield_now;
 
 use super::Control;
 use crate::push::feed::Feed;
+use crate::push::follow;
 use crate::push::session::subscription::Subscription;
 
 #[tokio::test]
@@ -38,5 +42,34 @@ async fn a_node_that_is_ahead_waits_for_a_read_that_begins_after_its_subscriptio
         }
         assert!(feed.state().set.is_some());
         assert_eq!(subscription.begin(), created);
+    }
+}
+
+#[tokio::test]
+async fn the_feed_of_a_deleted_environment_ends_once_no_stream_follows_it() {
+    let control = Control::start().await;
+    let context = &control.hub.context;
+    let account = control.account().await;
+    let canary = Environment::new(account, "canary".to_owned(), Timestamp::now());
+    let mut tx = control.store.begin().await.unwrap();
+    environment::insert(&mut tx, &canary).await.unwrap();
+    tx.commit().await.unwrap();
+    let feed = context.feed(&canary.id);
+    let ended = Arc::downgrade(&feed);
+    follow::read(context).await.unwrap();
+    assert!(context.started_feed(&canary.id).is_some());
+
+    let mut tx = control.store.begin().await.unwrap();
+    environment::delete(&mut tx, &canary.id, Timestamp::now())
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    follow::read(context).await.unwrap();
+    assert!(context.started_feed(&canary.id).is_some());
+    drop(feed);
+    follow::read(context).await.unwrap();
+    assert!(context.started_feed(&canary.id).is_none());
+    while ended.strong_count() > 0 {
+        yield_now().await;
     }
 }
