@@ -37,6 +37,7 @@ pub struct Observations {
     /// Number of the last question.
     asked: watch::Sender<u64>,
     /// Number of the last question that each node has answered, once the answer was processed.
+    /// Empty while nobody waits for answers.
     answered: watch::Sender<BTreeMap<NodeId, u64>>,
 }
 
@@ -70,20 +71,25 @@ impl Observations {
 
     /// Notes that the answer of a node to a question has been processed.
     pub fn processed(&self, node: NodeId, nonce: u64) {
+        let is_awaited = self.answered.receiver_count() > 0;
         self.answered.send_modify(|answered| {
-            answered.insert(node, nonce);
+            if is_awaited {
+                answered.insert(node, nonce);
+            } else {
+                answered.clear();
+            }
         });
     }
 
     /// Asks all connected nodes, and waits until the answers of `nodes` have been processed, 2 s at
     /// most.
     pub async fn ask(&self, nodes: &[NodeId]) {
+        let mut answered = self.answered.subscribe();
         let mut nonce = 0;
         self.asked.send_modify(|asked| {
             *asked += 1;
             nonce = *asked;
         });
-        let mut answered = self.answered.subscribe();
         let all = answered.wait_for(|answered| {
             nodes
                 .iter()
@@ -92,5 +98,24 @@ impl Observations {
         if timeout(ANSWER_TIMEOUT, all).await.is_err() {
             tracing::warn!("some nodes have not reported their observations of connectors in time");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_is_forgotten_when_nobody_waits_for_it() {
+        let observations = Observations::default();
+        let nodes = ["node_1", "node_2"].map(NodeId::from);
+        let process = async {
+            for node in &nodes {
+                observations.processed(node.clone(), 1);
+            }
+        };
+        tokio::join!(observations.ask(&nodes), process);
+        observations.processed(NodeId::from("node_3"), 1);
+        assert!(observations.answered.borrow().is_empty());
     }
 }
