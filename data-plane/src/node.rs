@@ -22,7 +22,7 @@ use crate::context::NodeContext;
 use crate::limit::Limiter;
 use crate::monitor::Monitor;
 use crate::pipeline::{self, Pipeline};
-use crate::plans::{self, ControlPlanes, LastGoodPlans, Plans};
+use crate::plans::{self, ControlPlanes, LastGoodHandle, Plans};
 use crate::poll::Poller;
 use crate::refusal_log::RefusalLog;
 use crate::service::Service;
@@ -87,7 +87,7 @@ impl Options {
 pub struct DataPlane {
     shared: Arc<NodeContext>,
     drain_requests: watch::Receiver<Option<Duration>>,
-    last_good_plans: LastGoodPlans,
+    last_good_plans: LastGoodHandle,
     /// Ends the polls; the plans are still followed.
     stop_polls: CancellationToken,
     stop: CancellationToken,
@@ -138,8 +138,15 @@ impl DataPlane {
         };
         let load = load_gauge(plans.clone(), Arc::clone(&pipeline));
         let client_options = client_options(&options);
-        let client =
-            plans::PlanSync::start(client_options, plans.clone(), log, sealer, control, load).await;
+        let client = plans::PlanStreamClient::start(
+            client_options,
+            plans.clone(),
+            log,
+            sealer,
+            control,
+            load,
+        )
+        .await;
         let drain_requests = client.drain_requests();
         let last_good_plans = client.last_good_plans();
         let stop_polls = CancellationToken::new();
@@ -179,7 +186,7 @@ impl DataPlane {
     }
 
     /// Returns the plans that the node keeps on disk.
-    pub fn last_good_plans(&self) -> LastGoodPlans {
+    pub fn last_good_plans(&self) -> LastGoodHandle {
         self.last_good_plans.clone()
     }
 

@@ -1,6 +1,6 @@
 //! Plans that this node runs. A [`Snapshot`] is never changed: a new one takes its place with one
 //! pointer store, and a message or request that began with the former one ends with it. [`client`]
-//! gets plans from the control plane; [`apply`] applies a change.
+//! gets plans from the control plane; [`apply`] compiles a change.
 
 pub mod apply;
 pub mod client;
@@ -29,13 +29,13 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::observed::Observations;
-pub use client::{ControlPlanes, Fallback, LastGoodPlans, PlanSync, RemoteSettings};
+pub use client::{ControlPlanes, Fallback, LastGoodHandle, PlanStreamClient, RemoteSettings};
 pub use deployed::{CompiledFlow, DeployedFlow};
 pub use environment::Environment;
 use renewal::RefusedTokens;
 pub(crate) use renewal::RenewalOutcome;
 pub use snapshot::Snapshot;
-use versions::Versions;
+use versions::FlowVersions;
 
 /// Time without a message after which the compiled form of a flow is dropped; at most twice as
 /// long.
@@ -51,7 +51,7 @@ struct Shared {
     current: ArcSwap<Snapshot>,
     /// Changes when another snapshot takes its place.
     replaced: watch::Sender<()>,
-    versions: Versions,
+    versions: FlowVersions,
     observed: Observations,
     /// Recently refused access tokens.
     refused_tokens: RefusedTokens,
@@ -91,7 +91,7 @@ impl Plans {
     /// Begins without plans; former versions of flows come from `log`.
     pub fn new(log: Arc<dyn PlanStore>) -> Self {
         let current = ArcSwap::default();
-        let versions = Versions::new(log);
+        let versions = FlowVersions::new(log);
         let replaced = watch::Sender::default();
         let observed = Observations::default();
         let refused_tokens = RefusedTokens::default();

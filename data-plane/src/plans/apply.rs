@@ -1,5 +1,5 @@
-//! Applies a change to an environment: compiles the new resources, refuses those that cannot run,
-//! and returns the environment that takes the former one's place. Pure: the caller makes it live.
+//! Compiles a change of an environment: compiles the new resources, refuses those that cannot run,
+//! and returns the next environment. Pure: the caller makes it live.
 
 mod compile;
 
@@ -24,9 +24,9 @@ pub struct EnvironmentChange {
     pub removals: Vec<String>,
 }
 
-/// Outcome of a change of an environment. [`apply`] builds it resource by resource.
+/// Outcome of a change of an environment. [`compile_change`] builds it resource by resource.
 #[derive(Debug)]
-pub struct AppliedChange {
+pub struct CompiledChange {
     pub environment: Environment,
     pub flows: Vec<FlowChange>,
     /// Resources that were refused, and keep their former version.
@@ -127,8 +127,9 @@ pub fn of_snapshot(
     }
 }
 
-/// Applies `change`. Removals always apply; a resource that cannot run is refused alone.
-pub fn apply(current: &Environment, change: EnvironmentChange) -> AppliedChange {
+/// Compiles `change` into the environment that follows `current`. Removals always apply; a resource
+/// that cannot run is refused alone.
+pub fn compile_change(current: &Environment, change: EnvironmentChange) -> CompiledChange {
     let EnvironmentChange {
         epoch,
         generation,
@@ -147,7 +148,7 @@ pub fn apply(current: &Environment, change: EnvironmentChange) -> AppliedChange 
         generation,
         ..Delta::default()
     };
-    let mut applied = AppliedChange {
+    let mut applied = CompiledChange {
         environment,
         flows: Vec::new(),
         rejections: Vec::new(),
@@ -181,7 +182,7 @@ pub fn apply(current: &Environment, change: EnvironmentChange) -> AppliedChange 
     applied
 }
 
-impl AppliedChange {
+impl CompiledChange {
     fn remove(&mut self, id: String) {
         if let Some(former) = self.environment.resources.remove(&id) {
             self.environment.set_hash = self.environment.set_hash.toggled(&id, former.hash);
@@ -205,7 +206,7 @@ impl AppliedChange {
         if let (CompiledResource::Flow(flow), Some(former)) = (&mut compiled, former)
             && let Some(flow) = Arc::get_mut(flow)
         {
-            flow.take_over_from(former);
+            flow.share_removal_token(former);
         }
         let hash = Hash::of(&resource.body);
         self.environment.index(&compiled);

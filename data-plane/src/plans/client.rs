@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::environment::Environment;
-use super::last_good::{EnvironmentSet, LastGood};
+use super::last_good::{EnvironmentSet, LastGoodStore};
 use super::snapshot::FlowChange;
 use super::{Plans, apply};
 pub use fallback::Fallback;
@@ -49,7 +49,7 @@ pub struct Options {
 pub type LoadGauge = Arc<dyn Fn() -> Load + Send + Sync>;
 
 /// Keeps the node's plans up to date.
-pub struct PlanSync {
+pub struct PlanStreamClient {
     options: Options,
     plans: Plans,
     log: Arc<dyn PlanStore>,
@@ -60,34 +60,36 @@ pub struct PlanSync {
 }
 
 /// Folder of the plans. It is used off the runtime's threads, and by one thread at a time.
-type Disk = Arc<Mutex<LastGood>>;
+type Disk = Arc<Mutex<LastGoodStore>>;
 
 /// Handle of the last good plans on the disk of a running node.
 #[derive(Debug, Clone)]
-pub struct LastGoodPlans(Disk);
+pub struct LastGoodHandle(Disk);
 
-impl LastGoodPlans {
+impl LastGoodHandle {
     /// Seals files that are under a former master key under the one in use, and returns their
     /// number.
     ///
     /// # Errors
     /// A file cannot be read or written.
     pub async fn reseal(&self) -> io::Result<u32> {
-        on_disk(&self.0, LastGood::reseal).await.unwrap_or(Ok(0))
+        on_disk(&self.0, LastGoodStore::reseal)
+            .await
+            .unwrap_or(Ok(0))
     }
 }
 
 /// Runs `work` on a thread that may wait for the disk; `None` when the process shuts down.
 async fn on_disk<T: Send + 'static>(
     disk: &Disk,
-    work: impl FnOnce(&mut LastGood) -> T + Send + 'static,
+    work: impl FnOnce(&mut LastGoodStore) -> T + Send + 'static,
 ) -> Option<T> {
     let disk = Arc::clone(disk);
     let work = move || work(&mut disk.lock());
     tokio::task::spawn_blocking(work).await.ok()
 }
 
-impl PlanSync {
+impl PlanStreamClient {
     /// Starts with the plans that last ran, if there are any: the node is ready at once.
     pub async fn start(
         options: Options,
@@ -97,7 +99,7 @@ impl PlanSync {
         control: ControlPlanes,
         load: LoadGauge,
     ) -> Self {
-        let last_good = LastGood::new(options.data_dir.join("plans"), sealer);
+        let last_good = LastGoodStore::new(options.data_dir.join("plans"), sealer);
         let disk = Arc::new(Mutex::new(last_good));
         let client = Self {
             options,
@@ -113,8 +115,8 @@ impl PlanSync {
     }
 
     /// Returns the plans on disk.
-    pub fn last_good_plans(&self) -> LastGoodPlans {
-        LastGoodPlans(Arc::clone(&self.disk))
+    pub fn last_good_plans(&self) -> LastGoodHandle {
+        LastGoodHandle(Arc::clone(&self.disk))
     }
 
     /// Returns the requests of the control plane to drain within a time.
@@ -140,7 +142,7 @@ impl PlanSync {
                 Err(error) => error,
             };
             turn = turn.wrapping_add(1);
-            failures = backoff::failures(
+            failures = backoff::next_failure_count(
                 failures,
                 welcomed_at.map_or(Duration::ZERO, |at: Instant| at.elapsed()),
             );
@@ -165,7 +167,7 @@ impl PlanSync {
                 found
                     .sets
                     .into_iter()
-                    .map(compile_saved)
+                    .map(compile_last_good)
                     .collect::<Vec<_>>(),
                 found.served,
             )
@@ -177,7 +179,7 @@ impl PlanSync {
         if let Err(error) = self.last_good_plans().reseal().await {
             tracing::warn!(
                 %error,
-                "saved plans cannot be sealed under the first master key: keep the former ones",
+                "last good plans cannot be sealed under the first master key: keep the former ones",
             );
         }
         if let Some(served) = served {
@@ -245,15 +247,15 @@ impl PlanSync {
     /// Runs `work` on a thread that may wait for the disk; `None` when the process shuts down.
     async fn on_disk<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut LastGood) -> T + Send + 'static,
+        work: impl FnOnce(&mut LastGoodStore) -> T + Send + 'static,
     ) -> Option<T> {
         on_disk(&self.disk, work).await
     }
 }
 
-/// Compiles a saved set. After a refused rename two of its resources may have one name or path: the
+/// Compiles a last good set. After a refused rename two of its resources may have one name or path: the
 /// one that was saved last gets it.
-fn compile_saved(set: EnvironmentSet) -> apply::AppliedChange {
+fn compile_last_good(set: EnvironmentSet) -> apply::CompiledChange {
     let empty = Environment::empty(set.environment_id, set.epoch.clone());
     let is_api =
         |resource: &Resource| matches!(Kind::parse(&resource.id), Some((Kind::PublishedApi, _)));
@@ -267,7 +269,7 @@ fn compile_saved(set: EnvironmentSet) -> apply::AppliedChange {
         upserts,
         removals: Vec::new(),
     };
-    apply::apply(&empty, change)
+    apply::compile_change(&empty, change)
 }
 
 /// Returns the environments that the node holds but is not to serve any more. A control plane of

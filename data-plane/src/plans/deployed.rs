@@ -128,8 +128,8 @@ impl DeployedFlow {
         Ok(flow)
     }
 
-    /// Takes the place of a former version of the flow.
-    pub(super) fn take_over_from(&mut self, former: &Self) {
+    /// Shares the removal token of a former version of the flow.
+    pub(super) fn share_removal_token(&mut self, former: &Self) {
         self.removed = former.removed.clone();
     }
 

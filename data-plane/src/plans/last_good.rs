@@ -1,8 +1,8 @@
 //! The plans that last ran, on disk: a node starts from them when no control plane is in reach.
 //!
-//! Each environment has a folder of numbered files. A file begins with the whole set, written
-//! beside, synced and renamed; changes are appended to it and synced, so that one flow's change
-//! costs one flow, until they outweigh the set and the next file begins. Every record is sealed,
+//! Each environment has a folder of numbered files. A file begins with the whole set. It is written
+//! under another name, synced and renamed. Changes are appended and synced, so that one flow's
+//! change costs one flow. When they outweigh the set, the next file begins. Every record is sealed,
 //! and bound to its place. The three newest files are kept.
 
 mod record;
@@ -38,7 +38,7 @@ const SERVED_FILE: &str = "environments";
 
 /// The folder of one node's plans.
 #[derive(Debug)]
-pub struct LastGood {
+pub struct LastGoodStore {
     folder: PathBuf,
     sealer: Arc<Sealer>,
     /// The files that this process began, and may append to.
@@ -63,7 +63,7 @@ pub struct LoadedPlans {
     pub served: Option<Vec<EnvironmentId>>,
 }
 
-impl LastGood {
+impl LastGoodStore {
     pub fn new(folder: PathBuf, sealer: Arc<Sealer>) -> Self {
         Self {
             folder,
@@ -193,13 +193,13 @@ impl LastGood {
         files(folder).into_iter().rev().find_map(|(number, path)| {
             let context = context(folder, number);
             let records = Reader::open(&path, context).inspect_err(|error| {
-                tracing::warn!(path = %path.display(), %error, "cannot open saved plans");
+                tracing::warn!(path = %path.display(), %error, "cannot open last good plans");
             });
             let set = replay::of(records.ok()?.records(&self.sealer));
             if set.is_none() {
                 tracing::warn!(
                     path = %path.display(),
-                    "saved plans cannot be read: trying older ones",
+                    "last good plans cannot be read: trying older ones",
                 );
             }
             set

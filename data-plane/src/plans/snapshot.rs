@@ -24,7 +24,7 @@ pub struct Snapshot {
     /// control plane.
     served: Option<Vec<EnvironmentId>>,
     /// True if the node has once had every environment that it was to serve.
-    has_started: bool,
+    was_complete: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -152,11 +152,11 @@ impl Snapshot {
         next
     }
 
-    /// Sets `has_started` once the node has every environment. It is never reset, so that a new
+    /// Sets `was_complete` once the node has every environment. It is never reset, so that a new
     /// environment does not make the node refuse calls.
     fn note_complete(&mut self) {
-        if !self.has_started && self.is_complete() {
-            self.has_started = true;
+        if !self.was_complete && self.is_complete() {
+            self.was_complete = true;
             self.rebuild_hosts();
         }
     }
@@ -167,7 +167,7 @@ impl Snapshot {
             .environments
             .values()
             .map(|environment| (&environment.id, environment.settings.as_deref()));
-        let coverage = match self.has_started {
+        let coverage = match self.was_complete {
             true => Coverage::Whole,
             false => Coverage::Partial,
         };

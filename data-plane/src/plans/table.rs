@@ -1,4 +1,4 @@
-//! Lookup tables as messages ask them: their entries are in parts, which one table shares with the
+//! Lookup tables as messages look them up: their entries are in parts, which one table shares with the
 //! next.
 
 use std::collections::HashMap;

@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::client::Options;
-use super::{ControlPlanes, PlanSync, Plans};
+use super::{ControlPlanes, PlanStreamClient, Plans};
 use control::{Control, Stream, environment, flow, instance, plan, table};
 
 /// A node that follows a control plane.
@@ -66,7 +66,8 @@ impl Node {
         let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());
         let load = Arc::new(Load::default);
         let client =
-            PlanSync::start(options, plans.clone(), log.clone(), sealer, control, load).await;
+            PlanStreamClient::start(options, plans.clone(), log.clone(), sealer, control, load)
+                .await;
         let drain = client.drain_requests();
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();

@@ -52,8 +52,8 @@ pub enum Error {
     },
 }
 
-/// Former versions by flow and number.
-pub struct Versions {
+/// Former versions of flows, by flow and number.
+pub struct FlowVersions {
     log: Arc<dyn PlanStore>,
     compiled_cache: Mutex<CompiledVersions>,
 }
@@ -64,7 +64,7 @@ struct CompiledVersions {
     uses: u64,
 }
 
-impl Versions {
+impl FlowVersions {
     pub fn new(log: Arc<dyn PlanStore>) -> Self {
         Self {
             log,

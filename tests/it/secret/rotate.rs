@@ -202,7 +202,7 @@ async fn a_new_master_key_seals_everything_and_the_former_one_is_gone() {
     app.restart().await;
     sealed.is_of_use(&app.api, &sealed.webhook).await;
     assert!(
-        !app.log().contains("saved plans cannot be read"),
+        !app.log().contains("last good plans cannot be read"),
         "{}",
         app.log()
     );

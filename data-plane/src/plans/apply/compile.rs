@@ -12,13 +12,13 @@ use kanat_proto::plan::v1::{
 use kanat_script::{Adapter, Script, Scripts};
 use prost::Message;
 
-use super::AppliedChange;
+use super::CompiledChange;
 use crate::plans::deployed::DeployedFlow;
 use crate::plans::environment::CompiledResource;
 use crate::plans::published::{Api, Key, Settings};
 use crate::plans::table::{Part, Table};
 
-impl AppliedChange {
+impl CompiledChange {
     /// Compiles a resource.
     ///
     /// # Errors

@@ -61,9 +61,9 @@ fn table(id: &str, name: &str, parts: u32) -> Resource {
     resource(Kind::LookupTable, id, &table)
 }
 
-fn applied(current: &Environment, upserts: Vec<Resource>, removals: &[&str]) -> AppliedChange {
+fn applied(current: &Environment, upserts: Vec<Resource>, removals: &[&str]) -> CompiledChange {
     let removals = removals.iter().map(|id| (*id).to_owned()).collect();
-    apply(
+    compile_change(
         current,
         EnvironmentChange {
             epoch: EpochId::new("e"),

@@ -10,12 +10,12 @@ pub const RECONNECT: Backoff = Backoff {
     max: Duration::from_secs(30),
 };
 
-/// Returns the failures in a row (from 1) after a stream that lasted for `held`. If the stream
-/// lasted longer than the next delay, the count restarts at 1, so that control planes that are
+/// Returns the number of failures in a row, from 1, after a stream that lasted for `stream_lasted`.
+/// If that is longer than the next delay, the count restarts at 1, so that control planes that are
 /// restarted in turn keep no node waiting.
-pub fn failures(before: u32, held: Duration) -> u32 {
+pub fn next_failure_count(before: u32, stream_lasted: Duration) -> u32 {
     let next = before.saturating_add(1);
-    if held > RECONNECT.delay(next) {
+    if stream_lasted > RECONNECT.delay(next) {
         1
     } else {
         next
@@ -29,16 +29,16 @@ mod tests {
     #[test]
     fn a_stream_that_held_longer_than_the_wait_begins_the_count_anew() {
         let seconds = Duration::from_secs;
-        assert_eq!(failures(0, Duration::ZERO), 1);
-        assert_eq!(failures(1, Duration::ZERO), 2);
+        assert_eq!(next_failure_count(0, Duration::ZERO), 1);
+        assert_eq!(next_failure_count(1, Duration::ZERO), 2);
         assert_eq!(
-            failures(4, seconds(4)),
+            next_failure_count(4, seconds(4)),
             1,
             "the fifth failure costs 3.2 s at most"
         );
-        assert_eq!(failures(4, seconds(3)), 5);
-        assert_eq!(failures(20, seconds(30)), 21);
-        assert_eq!(failures(20, seconds(31)), 1);
-        assert_eq!(failures(u32::MAX, Duration::ZERO), u32::MAX);
+        assert_eq!(next_failure_count(4, seconds(3)), 5);
+        assert_eq!(next_failure_count(20, seconds(30)), 21);
+        assert_eq!(next_failure_count(20, seconds(31)), 1);
+        assert_eq!(next_failure_count(u32::MAX, Duration::ZERO), u32::MAX);
     }
 }

@@ -8,8 +8,8 @@ use kanat_model::id::{EnvironmentId, EpochId};
 use kanat_plan_stream::snapshot::verify_set;
 use kanat_proto::node::v1::{PublishedSet, PublishedSets, SnapshotBegin};
 
-use super::PlanSync;
-use crate::plans::apply::{self, AppliedChange};
+use super::PlanStreamClient;
+use crate::plans::apply::{self, CompiledChange};
 use crate::plans::environment::Environment;
 use crate::plans::last_good::EnvironmentSet;
 use crate::plans::snapshot::Snapshot;
@@ -51,7 +51,7 @@ impl std::fmt::Debug for Fallback {
     }
 }
 
-impl PlanSync {
+impl PlanStreamClient {
     /// Runs the fallback plans if the node lacks the plans of an environment. Held sets are then
     /// replaced by newer ones too. It is called whenever no plan stream could be opened, and when
     /// one ended.
@@ -82,7 +82,7 @@ impl PlanSync {
             let id = set.environment_id.clone();
             let generation = set.generation;
             let applied = tokio::task::spawn_blocking(move || compile_fallback(&held, set));
-            let AppliedChange {
+            let CompiledChange {
                 environment,
                 flows,
                 accepted,
@@ -115,7 +115,7 @@ fn is_newer(held: &Snapshot, set: &EnvironmentSet) -> bool {
 }
 
 /// Compiles the set as a change of what the node holds of its environment.
-fn compile_fallback(held: &Snapshot, set: EnvironmentSet) -> AppliedChange {
+fn compile_fallback(held: &Snapshot, set: EnvironmentSet) -> CompiledChange {
     let begin = SnapshotBegin {
         epoch: set.epoch.to_string(),
         generation: set.generation,
@@ -127,7 +127,7 @@ fn compile_fallback(held: &Snapshot, set: EnvironmentSet) -> AppliedChange {
         |held| (**held).clone(),
     );
     let change = apply::of_snapshot(&current, &begin, set.resources);
-    apply::apply(&current, change)
+    apply::compile_change(&current, change)
 }
 
 /// Verifies a set: the hash of each resource, and that of the whole set.

@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
 use super::transport::Transport;
-use super::{PlanSync, no_longer_served};
-use crate::plans::apply::{self, AppliedChange, EnvironmentChange};
+use super::{PlanStreamClient, no_longer_served};
+use crate::plans::apply::{self, CompiledChange, EnvironmentChange};
 use crate::plans::environment::Environment;
 use crate::plans::snapshot::Snapshot;
 use crate::plans::versions;
@@ -78,7 +78,7 @@ impl From<Status> for Error {
 /// Serves one stream. Returns `Ok` when it ended because of `stop`, and sets `welcomed_at` to the
 /// time at which the control plane accepted the node.
 pub(super) async fn run(
-    client: &PlanSync,
+    client: &PlanStreamClient,
     mut control: PlanServiceClient<Transport>,
     stop: &CancellationToken,
     welcomed_at: &mut Option<Instant>,
@@ -128,7 +128,7 @@ async fn stopped_while_connecting(stop: &CancellationToken) {
 }
 
 struct Session<'c> {
-    client: &'c PlanSync,
+    client: &'c PlanStreamClient,
     outbound: mpsc::Sender<NodeMessage>,
     welcomed_at: &'c mut Option<Instant>,
     /// The snapshot that is being received.
@@ -362,8 +362,9 @@ impl Session<'_> {
         change: EnvironmentChange,
         origin: ChangeOrigin,
     ) -> Result<(), Error> {
-        let compiled = tokio::task::spawn_blocking(move || apply::apply(&current, change)).await;
-        let AppliedChange {
+        let compiled =
+            tokio::task::spawn_blocking(move || apply::compile_change(&current, change)).await;
+        let CompiledChange {
             environment,
             flows,
             rejections,
@@ -443,7 +444,10 @@ impl Session<'_> {
 }
 
 /// Sends heartbeats, with the sets that the node holds and its load, until the stream ends.
-async fn heartbeats(client: &PlanSync, outbound: mpsc::Sender<NodeMessage>) -> Result<(), Error> {
+async fn heartbeats(
+    client: &PlanStreamClient,
+    outbound: mpsc::Sender<NodeMessage>,
+) -> Result<(), Error> {
     let mut beat = interval(HEARTBEAT_INTERVAL);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -466,7 +470,10 @@ async fn heartbeats(client: &PlanSync, outbound: mpsc::Sender<NodeMessage>) -> R
 }
 
 /// Reports what connectors were observed to do, until the stream ends.
-async fn observations(client: &PlanSync, outbound: mpsc::Sender<NodeMessage>) -> Result<(), Error> {
+async fn observations(
+    client: &PlanStreamClient,
+    outbound: mpsc::Sender<NodeMessage>,
+) -> Result<(), Error> {
     let mut due = interval(REPORT_INTERVAL);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

@@ -36,7 +36,7 @@ async fn plans_that_cannot_be_saved_get_their_former_generation_also_when_the_st
     let control = ControlPlanes::new(tower::service_fn(unreachable));
     let plans = Plans::new(log.clone());
     let load = Arc::new(Load::default);
-    let client = PlanSync::start(options, plans.clone(), log, sealer, control, load).await;
+    let client = PlanStreamClient::start(options, plans.clone(), log, sealer, control, load).await;
 
     let id = EnvironmentId::from("env_1");
     let environment = Environment {

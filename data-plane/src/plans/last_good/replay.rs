@@ -70,7 +70,7 @@ struct Replay {
 }
 
 /// A resource, and the changes of its entries that follow it in the records of a former build:
-/// perhaps thousands of them for a large table, which are worked in at once.
+/// perhaps thousands of them for a large table, which are applied together.
 #[derive(Clone)]
 struct SavedResource {
     /// Position of the resource among those of all records.

@@ -10,11 +10,11 @@ use kanat_proto::plan::v1::lookup_table::Entry;
 use tempfile::TempDir;
 
 use super::*;
-use crate::plans::apply::{AppliedChange, EnvironmentChange, apply};
+use crate::plans::apply::{CompiledChange, EnvironmentChange, compile_change};
 
 struct Fixture {
     folder: TempDir,
-    last_good: LastGood,
+    last_good: LastGoodStore,
     environment: Environment,
 }
 
@@ -48,8 +48,8 @@ impl Fixture {
     }
 
     /// The next generation, which has these resources in it.
-    fn applied(&self, upserts: Vec<Resource>) -> AppliedChange {
-        apply(
+    fn applied(&self, upserts: Vec<Resource>) -> CompiledChange {
+        compile_change(
             &self.environment,
             EnvironmentChange {
                 epoch: self.environment.epoch.clone(),
@@ -125,8 +125,8 @@ impl Fixture {
     }
 }
 
-fn open(folder: &Path) -> LastGood {
-    LastGood::new(
+fn open(folder: &Path) -> LastGoodStore {
+    LastGoodStore::new(
         folder.to_owned(),
         Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap()),
     )
@@ -242,7 +242,7 @@ fn a_set_of_several_records_comes_back_whole() {
 fn what_another_key_sealed_is_not_found() {
     let mut saved = Fixture::new();
     saved.put(&table("lt_1"));
-    let mut other = LastGood::new(
+    let mut other = LastGoodStore::new(
         saved.folder.path().to_owned(),
         Arc::new(Sealer::from_keys(&[[8; 32]]).unwrap()),
     );
@@ -269,13 +269,13 @@ fn what_a_former_key_sealed_is_sealed_anew_and_goes_on_from_there() {
     assert_eq!(saved.last_good.reseal().unwrap(), 0);
     saved.last_good.sealer.replace(&ring(&[[8; 32]]));
     saved.put(&table("lt_5"));
-    let found = LastGood::new(saved.folder.path().to_owned(), ring(&[[8; 32]])).load();
+    let found = LastGoodStore::new(saved.folder.path().to_owned(), ring(&[[8; 32]])).load();
     let set = &found.sets[0];
     assert_eq!(set.generation, 6);
     assert_eq!(set.set_hash, saved.environment.set_hash);
     assert_eq!(set.resources.len(), 6);
     assert_eq!(found.served.unwrap(), [EnvironmentId::from("env_1")]);
-    let mut former = LastGood::new(saved.folder.path().to_owned(), ring(&[[7; 32]]));
+    let mut former = LastGoodStore::new(saved.folder.path().to_owned(), ring(&[[7; 32]]));
     let left = former.load();
     assert!(left.sets.is_empty() && left.served.is_none());
 }
