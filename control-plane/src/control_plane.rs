@@ -179,8 +179,9 @@ impl ControlPlane {
         self.service.clone()
     }
 
-    /// Returns the plan stream for a node of the same process, which is one stream for each caller.
-    pub fn plan_service(&self) -> PlanServiceServer<PlanStreamService> {
+    /// Returns the plan service for a node of the same process. From now on changes wait for the
+    /// first connection of that node.
+    pub fn connect_own_node(&self) -> PlanServiceServer<PlanStreamService> {
         self.app.hub.expect_own_node();
         PlanStreamService::new(&self.app.hub).into_server()
     }

@@ -59,13 +59,13 @@ impl<'a> PublishTransaction<'a> {
     /// # Errors
     /// The environment was deleted.
     pub async fn begin(app: &'a App, environment: &EnvironmentId) -> Result<Self> {
-        let mut change = Self::of_new(app, environment).await?;
+        let mut change = Self::begin_unlocked(app, environment).await?;
         lock(&mut change, environment).await?;
         Ok(change)
     }
 
-    /// Begins the change that makes an environment.
-    pub async fn of_new(app: &'a App, environment: &EnvironmentId) -> Result<Self> {
+    /// Begins a change without the lock of the environment, which the change may create.
+    pub async fn begin_unlocked(app: &'a App, environment: &EnvironmentId) -> Result<Self> {
         let tx = app.store.begin().await?;
         Ok(Self {
             app,
@@ -76,7 +76,8 @@ impl<'a> PublishTransaction<'a> {
         })
     }
 
-    /// Nodes are to have it without waiting for other changes: a pause, a revoked token.
+    /// Makes nodes get the change at once, without a wait for other changes: a pause, a revoked
+    /// token.
     pub fn urgent(&mut self) {
         self.urgent = true;
     }
@@ -149,7 +150,7 @@ impl<'a> PublishTransaction<'a> {
         Ok(())
     }
 
-    /// Commits, tells the nodes, and waits until each runs it or the time to wait is over.
+    /// Commits, notifies the nodes, and waits until each runs it or the time to wait is over.
     pub async fn commit<T>(self, value: T) -> Result<ChangeResult<T>> {
         let app = self.app;
         let environment = self.environment.clone();
@@ -244,7 +245,7 @@ pub async fn lock(db: &mut Db, environment: &EnvironmentId) -> Result<()> {
     Err(Error::not_found("environment", environment.as_str()))
 }
 
-/// Publishes a resource, and gives the environment's next generation. Nobody is told.
+/// Publishes a resource, and returns the environment's next generation. Sends no notification.
 pub async fn put(
     db: &mut Db,
     sealer: &Sealer,

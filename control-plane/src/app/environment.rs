@@ -52,7 +52,7 @@ pub async fn create(call: &Call, fields: Fields) -> Result<ChangeResult<Environm
     let account = call.caller.account_id.clone();
     let mut made = Environment::new(account, String::new(), Timestamp::now());
     set(&call.app, &mut made, fields)?;
-    let mut change = PublishTransaction::of_new(&call.app, &made.id).await?;
+    let mut change = PublishTransaction::begin_unlocked(&call.app, &made.id).await?;
     refuse_hosts_of_others(&mut change, &made).await?;
     environment::insert(&mut change, &made).await?;
     publish(&mut change, &made).await?;

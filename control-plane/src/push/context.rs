@@ -33,7 +33,8 @@ pub struct Context {
     /// Notified when an environment may be new.
     pub unknown_environment: Notify,
     pub observations: Observations,
-    pub snapshots: Semaphore,
+    /// Permits to encode a snapshot.
+    pub encode_permits: Semaphore,
     pub tasks: Tasks,
     feeds: Mutex<HashMap<EnvironmentId, StartedFeed>>,
     /// Changes after each read of a feed, whether its set changed or not.
@@ -64,7 +65,7 @@ impl Context {
             environments: watch::Sender::default(),
             unknown_environment: Notify::new(),
             observations: Observations::default(),
-            snapshots: Semaphore::new(MAX_SNAPSHOTS),
+            encode_permits: Semaphore::new(MAX_SNAPSHOTS),
             tasks,
             feeds: Mutex::default(),
             any_feed_read: watch::Sender::new(()),
@@ -141,7 +142,7 @@ impl Context {
     pub async fn encode(&self, set: Arc<PlanSet>) {
         // The semaphore is never closed. If the encoder panics, the reader of the bytes calls
         // `encoded()` again, and panics there.
-        let _permit = self.snapshots.acquire().await;
+        let _permit = self.encode_permits.acquire().await;
         let encoding = tokio::task::spawn_blocking(move || {
             set.encoded();
         });

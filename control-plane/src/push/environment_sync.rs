@@ -22,7 +22,8 @@ const MAX_DELTA_BYTES: usize = 8 << 20;
 pub struct EnvironmentSync {
     held: Option<HeldSet>,
     in_flight: Option<Push>,
-    /// True if the last snapshot was answered with another hash. Another snapshot would not help.
+    /// True if a snapshot was answered with another hash. One more is sent; if its answer has
+    /// another hash too, the stream ends.
     snapshot_failed: bool,
     /// The set that the node refused as a whole; it is not sent again.
     refused: Option<RefusedSet>,
@@ -86,7 +87,7 @@ pub enum SyncOutcome {
     NoEffect,
     /// The node runs another set than it should: a snapshot follows.
     Mismatch,
-    /// The node runs another set than it should even after a snapshot: the stream is ended.
+    /// The node runs another set than it should after two snapshots in a row: the stream is ended.
     Broken,
 }
 
@@ -162,7 +163,9 @@ impl EnvironmentSync {
             return None;
         }
         let push = match &self.held {
-            Some(held) if held.leads_to(current) => held.delta(current, withheld, nonce)?,
+            Some(held) if held.can_reach_by_delta(current) => {
+                held.delta(current, withheld, nonce)?
+            }
             Some(_) | None => Push::snapshot(current, withheld, nonce),
         };
         self.in_flight = Some(push.clone());
@@ -324,7 +327,7 @@ impl HeldSet {
 
     /// Returns whether a delta can lead from this set to `current`, which has the same epoch and no
     /// lower generation.
-    fn leads_to(&self, current: &PlanSet) -> bool {
+    fn can_reach_by_delta(&self, current: &PlanSet) -> bool {
         self.base.epoch == current.epoch && self.generation <= current.generation
     }
 
@@ -343,7 +346,7 @@ impl HeldSet {
         {
             return None;
         }
-        let mut ids: HashSet<&str> = self.base.differing(current);
+        let mut ids: HashSet<&str> = self.base.maybe_differing(current);
         ids.extend(self.deviations.keys().map(String::as_str));
         let mut upserts = Vec::new();
         let mut removals = Vec::new();

@@ -33,8 +33,9 @@ pub struct Feed {
     source: Source,
     refusals: Arc<Refusals>,
     state: watch::Sender<State>,
-    /// Number of urgent requests to read the store. It is sent anew at every request.
-    urgent_requests: watch::Sender<u64>,
+    /// Wakes the feed at every request to read the store. The value counts the urgent ones, which
+    /// end a wait for a burst.
+    read_requests: watch::Sender<u64>,
     /// Notified after each read of any feed, whether its set changed or not.
     any_feed_read: watch::Sender<()>,
 }
@@ -69,7 +70,7 @@ impl Feed {
             source,
             refusals,
             state: watch::Sender::default(),
-            urgent_requests: watch::Sender::default(),
+            read_requests: watch::Sender::default(),
             any_feed_read,
         }
     }
@@ -81,12 +82,12 @@ impl Feed {
 
     /// Requests a read of the store, which has changed.
     pub fn request(&self, urgency: Urgency) {
-        request(&self.urgent_requests, urgency);
+        request(&self.read_requests, urgency);
     }
 
     /// Follows the store until the future is dropped.
     pub async fn run(&self) {
-        let mut requested = self.urgent_requests.subscribe();
+        let mut requested = self.read_requests.subscribe();
         let mut changed_at = None;
         loop {
             // The read below may miss what is requested from here on.

@@ -47,7 +47,7 @@ pub enum Rollout {
 pub struct Hub {
     pub(super) context: Arc<Context>,
     /// True if a node of the same process will connect.
-    has_own_node: AtomicBool,
+    expects_own_node: AtomicBool,
 }
 
 impl Hub {
@@ -59,14 +59,14 @@ impl Hub {
             .run_until_stopped(follow::run(Arc::clone(&context)));
         Arc::new(Self {
             context,
-            has_own_node: AtomicBool::new(false),
+            expects_own_node: AtomicBool::new(false),
         })
     }
 
     /// Notes that a node of the same process will connect: [`Self::wait_until_applied`] waits for
     /// its first connection.
     pub fn expect_own_node(&self) {
-        self.has_own_node.store(true, Ordering::Relaxed);
+        self.expects_own_node.store(true, Ordering::Relaxed);
     }
 
     /// Returns the observations that nodes report of connectors; `None` from the second call on.
@@ -145,7 +145,7 @@ impl Hub {
     }
 
     fn awaits_own_node(&self) -> bool {
-        self.has_own_node.load(Ordering::Relaxed) && !self.context.nodes.has_own_connected()
+        self.expects_own_node.load(Ordering::Relaxed) && !self.context.nodes.has_own_connected()
     }
 
     /// Waits until the nodes of other control planes run `version`, by the records in the store.

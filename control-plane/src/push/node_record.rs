@@ -1,5 +1,5 @@
-//! Record of a node in the store: for after a restart, and for the other control planes, which wait
-//! for its acks too.
+//! Record of a node in the store. It is read after a restart, and by other control planes, which
+//! wait for the node's acks too.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -16,15 +16,15 @@ use super::context::Context;
 /// Interval of writing where no other process reads the record.
 const UNSHARED_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Record of one node as it was written last.
+/// Writer of the record of one node, with what it wrote last.
 #[derive(Debug)]
-pub struct NodeRecord {
+pub struct NodeRecordWriter {
     node: NodeId,
     environments: BTreeMap<EnvironmentId, EnvironmentStatus>,
 }
 
-impl NodeRecord {
-    /// A record whose content is not known.
+impl NodeRecordWriter {
+    /// Creates a writer of a record whose content is not known.
     pub fn new(node: NodeId) -> Self {
         Self {
             node,
@@ -50,7 +50,7 @@ impl NodeRecord {
         }
     }
 
-    /// Writes how the node is now. A store that cannot be written is no reason to fail the node.
+    /// Writes the node's present state. A store that cannot be written is no reason to fail the node.
     pub async fn write(&mut self, context: &Context) {
         let Some(node) = context.nodes.get(&self.node) else {
             return;

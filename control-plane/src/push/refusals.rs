@@ -19,7 +19,7 @@ pub struct Refusals {
 /// Refused resources of one environment.
 #[derive(Debug, Default)]
 struct EnvironmentRefusals {
-    /// A refusal that answers a set before this generation is late, and ignored.
+    /// Refusals of sets before this generation are ignored.
     since: u64,
     resources: ByResource,
 }

@@ -85,8 +85,9 @@ impl NodeAuthenticator {
         }
     }
 
-    /// Admits nodes with one of these credentials to its environments. With bindings, a node whose
-    /// certificate is not bound needs the join token too.
+    /// Adds bindings: a node that shows one of these credentials may serve the environments of that
+    /// binding only. Once there are bindings, a certificate without one does not suffice: the node
+    /// needs the join token.
     #[must_use]
     pub fn and_bound(self, bound: Vec<BoundNode>) -> Self {
         Self { bound, ..self }

@@ -24,7 +24,7 @@ use tonic::{Status, Streaming};
 
 use super::context::Context;
 use super::grant::Grant;
-use super::node_record::NodeRecord;
+use super::node_record::NodeRecordWriter;
 use super::nodes::{self, EnvironmentStatus, Node, Registration, Scope};
 use super::source::Environment;
 use subscription::Subscription;
@@ -156,7 +156,7 @@ impl Session {
         tracing::info!(node.id = %self.node.id, node.build = %self.node.build, "node connected");
         let replaced = self.replaced.clone();
         let answered = Arc::clone(&self.answered);
-        let mut record = NodeRecord::new(node_id);
+        let mut record = NodeRecordWriter::new(node_id);
         let end = tokio::select! {
             end = self.serve(&registration) => end,
             () = replaced.cancelled() => {
@@ -210,11 +210,10 @@ impl Session {
                 // Chunks may have taken long, and messages that came meanwhile wait to be read.
                 last_message_at = Instant::now();
             }
-            if let Some(welcome) = self.unsent_welcome.take_if(|_| {
-                self.subscriptions
-                    .values()
-                    .all(Subscription::is_node_state_known)
-            }) {
+            if let Some(welcome) = self
+                .unsent_welcome
+                .take_if(|_| self.subscriptions.values().all(Subscription::has_held_set))
+            {
                 self.send(Out::Welcome(welcome)).await?;
             }
             tokio::select! {

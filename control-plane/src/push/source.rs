@@ -133,7 +133,7 @@ impl Source {
                     .any(|row| is_no_flow(row) || is_republished(row, current));
                 let changes = self.open(environment, rows).await?;
                 let set = current.with_changes(revision.generation, changes);
-                if revision.may_have_hash(set.hash) {
+                if revision.accepts_hash(set.hash) {
                     return Ok(ReadOutcome {
                         set: Some(Arc::new(set)),
                         clears_refusals,
@@ -161,7 +161,7 @@ impl Source {
             ResourceChange::Removal => None,
         });
         let set = PlanSet::new(snapshot.epoch, snapshot.revision.generation, entries);
-        if snapshot.revision.may_have_hash(set.hash) {
+        if snapshot.revision.accepts_hash(set.hash) {
             Ok(Arc::new(set))
         } else {
             Err(Error::Damaged(environment.clone()))

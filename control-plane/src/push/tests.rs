@@ -270,11 +270,11 @@ async fn sixteen_snapshots_are_prepared_at_once_and_the_next_one_waits_for_its_t
     let sixteen = control
         .hub
         .context
-        .snapshots
+        .encode_permits
         .acquire_many(16)
         .await
         .unwrap();
-    assert_eq!(control.hub.context.snapshots.available_permits(), 0);
+    assert_eq!(control.hub.context.encode_permits.available_permits(), 0);
     let mut node = control.connect(control.hello("node_1")).await;
     let set = control.read_since(None).await.unwrap();
     let mut encoding = pin!(control.hub.context.encode(set));

@@ -22,9 +22,12 @@ pub use schema::Schemas;
 pub use set_hash::SetHash;
 pub use sharded::ShardedMap;
 
-/// The newest plan schema that this build writes and runs. 2 has lookup tables in parts, 3 flows
-/// that judge answers by `success_when`, mappings that leave items of a list out, and polls that
-/// count pages, 4 flows and published APIs that read variables of the environment.
+/// The newest plan schema that this build writes and runs:
+///
+/// - 2 has lookup tables in parts.
+/// - 3 has flows that judge answers by `success_when`, mappings that leave items of a list out, and
+///   polls that count pages.
+/// - 4 has flows and published APIs that read variables of the environment.
 pub const PLAN_SCHEMA: u32 = 4;
 
 /// The oldest plan schema that this build runs. Resources that require nothing newer have it.

@@ -1,7 +1,7 @@
 //! Lookup tables in parts, which is how nodes get them: the part of a key, the number of parts of a
 //! table, the split of a table, and changes of its entries. The parts are resources beside the
 //! table's own, which is its head: it has the number of parts and none of the entries. A change of
-//! one entry costs one part and the head at either end.
+//! one entry costs one part and the head, on both ends of the stream.
 
 use std::collections::BTreeMap;
 

@@ -55,8 +55,8 @@ const UPSERT: &str = sql!(
      node.last_seen_at <= excluded.last_seen_at"
 );
 
-/// Writes down how the node was last seen, without its environments; `false` when somebody has seen
-/// it later, whose word stands.
+/// Writes the node's state without its environments. Returns `false` if another control plane has
+/// seen the node later: its record stays.
 pub async fn upsert(db: &mut Db, node: &Node) -> Result<bool> {
     let environments = if node.serves_all {
         ALL_ENVIRONMENTS

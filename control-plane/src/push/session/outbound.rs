@@ -31,7 +31,7 @@ impl Session {
                 self.context
                     .refusals
                     .withheld(environment, &self.node.build, self.schemas);
-            if subscription.begin() {
+            if subscription.init_sync() {
                 registration.update(|node| {
                     report::update_environment(
                         node,

@@ -35,8 +35,8 @@ impl Subscription {
         }
     }
 
-    /// Returns whether the set that the node holds is known.
-    pub fn is_node_state_known(&self) -> bool {
+    /// Returns whether the set that the node holds is known, so that a delta can start from it.
+    pub fn has_held_set(&self) -> bool {
         self.sync
             .as_ref()
             .is_some_and(|sync| sync.version().is_some())
@@ -50,7 +50,7 @@ impl Subscription {
     /// Creates the state of the environment on the node once the set is known, and returns whether
     /// it did. If the hello names a newer generation than that of the set, a read that begins after
     /// the subscription is awaited first.
-    pub fn begin(&mut self) -> bool {
+    pub fn init_sync(&mut self) -> bool {
         let State { set, last_read, .. } = self.feed.state();
         let Some(set) = set.filter(|_| self.sync.is_none()) else {
             return false;

@@ -41,7 +41,7 @@ async fn a_node_that_is_ahead_waits_for_a_read_that_begins_after_its_subscriptio
             read = reads.changed() => read.unwrap(),
         }
         assert!(feed.state().set.is_some());
-        assert_eq!(subscription.begin(), created);
+        assert_eq!(subscription.init_sync(), created);
     }
 }
 

@@ -84,7 +84,7 @@ pub async fn start(settings: Settings) -> Result<Service> {
         outbound.clone(),
     );
     let control = control.await.context("cannot start the control plane")?;
-    let plans = ControlPlanes::new(control.plan_service());
+    let plans = ControlPlanes::new(control.connect_own_node());
     let options = planes::node_options(process, &settings.node, &folder, data_address)?;
     let data = DataPlane::start(options, Arc::clone(&log), plans, outbound, sealer).await;
 

@@ -25,11 +25,11 @@ impl Revision {
     /// Returns whether a set of that generation and hash is the present one, as far as can be
     /// known.
     pub fn matches(self, generation: u64, set_hash: SetHash) -> bool {
-        self.generation == generation && self.may_have_hash(set_hash)
+        self.generation == generation && self.accepts_hash(set_hash)
     }
 
-    /// Returns whether the set may have that hash.
-    pub fn may_have_hash(self, set_hash: SetHash) -> bool {
+    /// Returns whether the set has that hash, or no hash is stored.
+    pub fn accepts_hash(self, set_hash: SetHash) -> bool {
         self.set_hash.is_none_or(|own| own == set_hash)
     }
 }

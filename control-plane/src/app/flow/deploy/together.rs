@@ -1,7 +1,8 @@
 //! Group commit of the deploys of one environment: concurrent deploys go into one transaction, and
 //! are one change of what the nodes run. A deploy is compiled before it is submitted, and is stale
-//! when its flow, or any name or variable of the environment, has changed since. So the environment
-//! is locked for a few statements a deploy, and waiting deploys hold no connection to the database.
+//! when its flow, or any name or variable of the environment, has changed since. The environment is
+//! locked only for a few statements per deploy. Deploys that wait hold no connection to the
+//! database.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -63,7 +64,7 @@ pub enum DeployOutcome {
 #[derive(Debug, Default)]
 struct DeployQueue {
     /// Held while a group is written.
-    turn: tokio::sync::Mutex<()>,
+    write_lock: tokio::sync::Mutex<()>,
     waiting: Mutex<Vec<QueuedDeploy>>,
 }
 
@@ -90,9 +91,9 @@ impl Deploys {
         environment: &EnvironmentId,
         prepared: PreparedDeploy,
     ) -> Result<DeployOutcome> {
-        let line = Arc::clone(self.0.lock().entry(environment.clone()).or_default());
+        let queue = Arc::clone(self.0.lock().entry(environment.clone()).or_default());
         let (answer, ended) = oneshot::channel();
-        line.waiting.lock().push(QueuedDeploy { prepared, answer });
+        queue.waiting.lock().push(QueuedDeploy { prepared, answer });
         // One task for each deploy: the first writes all that wait, the others find nothing to do.
         let app = app.clone();
         let environment = environment.clone();
@@ -100,13 +101,13 @@ impl Deploys {
         let active = app.master_keys.calls.begin();
         tasks.run_to_completion(async move {
             let _active = active;
-            let _turn = line.turn.lock().await;
+            let _writing = queue.write_lock.lock().await;
             // The deploys of the group and those that wait after it fail as unavailable.
-            if tokio::time::timeout(GROUP_TIMEOUT, line.serve(&app, &environment))
+            if tokio::time::timeout(GROUP_TIMEOUT, queue.serve(&app, &environment))
                 .await
                 .is_err()
             {
-                line.waiting.lock().clear();
+                queue.waiting.lock().clear();
             }
         });
         ended.await.unwrap_or_else(|_| {
