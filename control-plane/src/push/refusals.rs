@@ -5,10 +5,11 @@
 use std::collections::HashMap;
 
 use kanat_model::id::EnvironmentId;
-use kanat_plan_stream::{Hash, Schemas};
+use kanat_plan_stream::{Hash, Kind, Schemas};
+use kanat_store::published::PublishedResource;
 use parking_lot::Mutex;
 
-use super::set::ResourceEntry;
+use super::set::{PlanSet, ResourceEntry};
 
 /// Refused resources, by environment, resource id and build.
 #[derive(Debug, Default)]
@@ -31,6 +32,18 @@ type ByResource = HashMap<String, HashMap<String, Refusal>>;
 pub struct Refusal {
     pub hash: Hash,
     pub message: String,
+}
+
+/// Returns whether nodes may run resources that they refused before, once these rows are published
+/// after `current`: a resource other than a flow comes or changes, which a flow may have lacked, or
+/// a resource is published again unchanged.
+pub fn are_cleared_by(rows: &[PublishedResource], current: &PlanSet) -> bool {
+    let clears = |row: &PublishedResource| {
+        let is_flow = matches!(Kind::parse(&row.resource_id), Some((Kind::Flow, _)));
+        let held = current.get(&row.resource_id);
+        !is_flow || held.is_some_and(|entry| *entry.hash.as_bytes() == row.hash)
+    };
+    rows.iter().any(|row| !row.removed && clears(row))
 }
 
 /// Resources that are withheld from one build in one environment.
@@ -61,8 +74,7 @@ impl Refusals {
         }
     }
 
-    /// Forgets the refusals in `environment` before `generation`: a resource that a flow lacked may
-    /// have come with it, or a deploy asks for another attempt.
+    /// Forgets the refusals in `environment` of sets before `generation`.
     pub fn forget(&self, environment: &EnvironmentId, generation: u64) {
         self.environments.lock().insert(
             environment.clone(),

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use kanat_auth::Sealer;
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, BootId, EnvironmentId, EpochId};
-use kanat_plan_stream::Kind;
 use kanat_proto::node::v1;
 use kanat_store::published::{self, PublishedResource, Revision, revision};
 use kanat_store::{Changes, Listener, Store, Tx, environment, meta, node};
 
+use super::refusals;
 use super::set::{PlanSet, ResourceChange, ResourceEntry};
 
 /// The store, as push sees it.
@@ -34,8 +34,7 @@ pub struct Environment {
 pub struct ReadOutcome {
     /// The new set; none when nothing changed.
     pub set: Option<Arc<PlanSet>>,
-    /// True if nodes may now run resources that they refused before: a resource other than a flow
-    /// came or changed, which a flow may have lacked, or a resource was published again unchanged.
+    /// True if nodes may now run resources that they refused before.
     pub clears_refusals: bool,
 }
 
@@ -128,9 +127,7 @@ impl Source {
             }
             if current.generation < revision.generation {
                 let rows = published::since(&mut tx, environment, current.generation).await?;
-                let clears_refusals = rows
-                    .iter()
-                    .any(|row| is_no_flow(row) || is_republished(row, current));
+                let clears_refusals = refusals::are_cleared_by(&rows, current);
                 let changes = self.open(environment, rows).await?;
                 let set = current.with_changes(revision.generation, changes);
                 if revision.accepts_hash(set.hash) {
@@ -264,19 +261,6 @@ fn open(
         return Err(Error::Hash(row.resource_id));
     }
     Ok((row.resource_id, ResourceChange::Upsert(entry)))
-}
-
-/// Returns whether the row has a resource other than a flow.
-fn is_no_flow(row: &PublishedResource) -> bool {
-    !row.removed && !matches!(Kind::parse(&row.resource_id), Some((Kind::Flow, _)))
-}
-
-/// Returns whether the row has a content that `current` has already.
-fn is_republished(row: &PublishedResource, current: &PlanSet) -> bool {
-    !row.removed
-        && current
-            .get(&row.resource_id)
-            .is_some_and(|entry| *entry.hash.as_bytes() == row.hash)
 }
 
 impl Environment {
