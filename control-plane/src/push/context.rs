@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use kanat_model::id::EnvironmentId;
+use kanat_model::id::{BootId, EnvironmentId};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -15,7 +15,7 @@ use super::observations::Observations;
 use super::peer_nodes::PeerNodes;
 use super::refusals::Refusals;
 use super::set::PlanSet;
-use super::source::Source;
+use super::source::{Error, Source};
 use crate::tasks::Tasks;
 
 /// Maximum number of snapshots in preparation at one time; the others queue.
@@ -24,6 +24,8 @@ const MAX_SNAPSHOTS: usize = 16;
 /// Shared state of push.
 #[derive(Debug)]
 pub struct Context {
+    /// Boot id of this control plane, by which other control planes know it.
+    pub boot_id: BootId,
     pub source: Source,
     pub nodes: Nodes,
     pub peer_nodes: PeerNodes,
@@ -58,6 +60,7 @@ impl StartedFeed {
 impl Context {
     pub fn new(source: Source, tasks: Tasks) -> Self {
         Self {
+            boot_id: BootId::generate(),
             source,
             nodes: Nodes::default(),
             peer_nodes: PeerNodes::default(),
@@ -70,6 +73,14 @@ impl Context {
             feeds: Mutex::default(),
             any_feed_read: watch::Sender::new(()),
         }
+    }
+
+    /// Reads the records of the nodes of other control planes.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn refresh_peer_nodes(&self) -> Result<(), Error> {
+        self.peer_nodes.refresh(&self.source, &self.boot_id).await
     }
 
     /// Returns the feed of an environment, and starts it on the first call.

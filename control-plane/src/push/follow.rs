@@ -78,7 +78,7 @@ pub(super) async fn read(context: &Context) -> Result<(), Error> {
         *known = now;
         changed
     });
-    context.peer_nodes.refresh(&context.source).await
+    context.refresh_peer_nodes().await
 }
 
 async fn listen(context: &Context) -> Infallible {

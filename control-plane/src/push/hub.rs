@@ -153,7 +153,7 @@ impl Hub {
         let peers = &self.context.peer_nodes;
         let mut reads = 0;
         loop {
-            match peers.refresh(&self.context.source).await {
+            match self.context.refresh_peer_nodes().await {
                 Ok(()) if peers.is_applied(environment, version) => return,
                 Ok(()) => {}
                 Err(error) => {
@@ -213,6 +213,6 @@ impl Hub {
 
     /// Returns the boot id of this control plane, by which other control planes know it.
     pub fn control_plane_boot_id(&self) -> &BootId {
-        self.context.peer_nodes.control_plane_boot_id()
+        &self.context.boot_id
     }
 }

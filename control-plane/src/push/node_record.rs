@@ -55,7 +55,7 @@ impl NodeRecordWriter {
         let Some(node) = context.nodes.get(&self.node) else {
             return;
         };
-        let node = node.to_record(context.peer_nodes.control_plane_boot_id());
+        let node = node.to_record(&context.boot_id);
         let changed: Vec<_> = node
             .environments
             .iter()

@@ -17,34 +17,17 @@ use super::source::{Error, Source};
 const MAX_RECORD_AGE: Duration = SILENCE_TIMEOUT.saturating_add(HEARTBEAT_INTERVAL);
 
 /// Nodes of other control planes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct PeerNodes {
-    /// Boot id of this control plane.
-    control_plane_boot_id: BootId,
     nodes: Mutex<Vec<Node>>,
     /// Start of the latest read that succeeded; locked during a read.
     read_at: tokio::sync::Mutex<Option<Instant>>,
 }
 
-impl Default for PeerNodes {
-    fn default() -> Self {
-        Self {
-            control_plane_boot_id: BootId::generate(),
-            nodes: Mutex::default(),
-            read_at: tokio::sync::Mutex::default(),
-        }
-    }
-}
-
 impl PeerNodes {
-    /// Returns the id of this boot of the control plane.
-    pub fn control_plane_boot_id(&self) -> &BootId {
-        &self.control_plane_boot_id
-    }
-
-    /// Reads the records of the other control planes. Calls that arrive during a read share one
+    /// Reads the records of other control planes than the one with the boot id `own`. Calls that arrive during a read share one
     /// following read: a hundred changes that wait for their nodes cost the reads of one.
-    pub async fn refresh(&self, source: &Source) -> Result<(), Error> {
+    pub async fn refresh(&self, source: &Source, own: &BootId) -> Result<(), Error> {
         if !source.is_shared() {
             return Ok(());
         }
@@ -54,12 +37,8 @@ impl PeerNodes {
             return Ok(());
         }
         let begun_at = Instant::now();
-        let nodes = source
-            .peer_nodes(
-                &self.control_plane_boot_id,
-                Timestamp::now().before(MAX_RECORD_AGE),
-            )
-            .await?;
+        let oldest = Timestamp::now().before(MAX_RECORD_AGE);
+        let nodes = source.peer_nodes(own, oldest).await?;
         *self.nodes.lock() = nodes.into_iter().map(Node::from_record).collect();
         *read_at = Some(begun_at);
         Ok(())
