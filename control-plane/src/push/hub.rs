@@ -120,9 +120,9 @@ impl Hub {
 
     /// Waits until every connected node that serves `environment` and does not drain runs `version`
     /// or has refused part of it, 5 s at most. That includes the nodes of other control planes. If
-    /// a node of the same process is expected, it waits for the first connection of that node, which
-    /// follows a moment after the first requests are served. A node that refused the whole set is
-    /// waited for, because it may still apply the next one.
+    /// a node of the same process is expected, it waits for the first connection of that node,
+    /// which follows a moment after the first requests are served. A node that refused the whole
+    /// set is waited for, because it may still apply the next one.
     pub async fn wait_until_applied(
         &self,
         environment: &EnvironmentId,

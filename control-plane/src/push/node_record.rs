@@ -50,7 +50,8 @@ impl NodeRecordWriter {
         }
     }
 
-    /// Writes the node's present state. A store that cannot be written is no reason to fail the node.
+    /// Writes the node's present state. A store that cannot be written is no reason to fail the
+    /// node.
     pub async fn write(&mut self, context: &Context) {
         let Some(node) = context.nodes.get(&self.node) else {
             return;

@@ -25,8 +25,9 @@ pub struct PeerNodes {
 }
 
 impl PeerNodes {
-    /// Reads the records of other control planes than the one with the boot id `own`. Calls that arrive during a read share one
-    /// following read: a hundred changes that wait for their nodes cost the reads of one.
+    /// Reads the records of other control planes than the one with the boot id `own`. Calls that
+    /// arrive during a read share one following read: a hundred changes that wait for their nodes
+    /// cost the reads of one.
     pub async fn refresh(&self, source: &Source, own: &BootId) -> Result<(), Error> {
         if !source.is_shared() {
             return Ok(());

@@ -253,8 +253,8 @@ impl PlanStreamClient {
     }
 }
 
-/// Compiles a last good set. After a refused rename two of its resources may have one name or path: the
-/// one that was saved last gets it.
+/// Compiles a last good set. After a refused rename two of its resources may have one name or path:
+/// the one that was saved last gets it.
 fn compile_last_good(set: EnvironmentSet) -> apply::CompiledChange {
     let empty = Environment::empty(set.environment_id, set.epoch.clone());
     let is_api =

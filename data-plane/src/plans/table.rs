@@ -1,5 +1,5 @@
-//! Lookup tables as messages look them up: their entries are in parts, which one table shares with the
-//! next.
+//! Lookup tables as messages look them up: their entries are in parts, which one table shares with
+//! the next.
 
 use std::collections::HashMap;
 use std::sync::Arc;
