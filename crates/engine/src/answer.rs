@@ -172,11 +172,8 @@ impl Program {
     }
 }
 
-/// A missing status is 200.
+/// Returns the status that a value stands for; `None` where it is no number from 200 to 599.
 fn status(value: &Value) -> Option<StatusCode> {
-    if value.is_missing() {
-        return Some(StatusCode::OK);
-    }
     let number: u16 = value.text()?.parse().ok()?;
     StatusCode::from_u16(number)
         .ok()
@@ -275,7 +272,7 @@ mod tests {
         assert_eq!(answer.body, None);
         assert_eq!(answer.headers.len(), 1);
         assert_eq!(answer.headers["location"], "/orders/a");
-        for wrong in ["source.id", "source.n", "100", "600"] {
+        for wrong in ["source.id", "source.n", "source.none", "null", "100", "600"] {
             let failure = built(&v1::ResponseMapping {
                 status: wrong.to_owned(),
                 ..Default::default()
