@@ -120,7 +120,8 @@ pub async fn create(call: &Call, new: NewInstance) -> Result<ChangeResult<Instan
         )
     })?;
     let id = InstanceId::generate();
-    let config = checked(entry, &id, &new.name, &new.config);
+    let config = checked(entry, &id, &new.name, &new.config)
+        .and_then(|text| check_bearer_tokens(entry, &new.config).map(|()| text));
     let (name, config) = both(name::check("name", &new.name), config)?;
     let display_name = name::check_text(
         "displayName",
@@ -228,6 +229,7 @@ pub async fn update(
     let update = update.config.unwrap_or_default();
     let merged = entry.merge(&stored, &update);
     let text = checked(entry, id, &instance.name, &merged)?;
+    check_bearer_tokens(entry, &update)?;
     let origins_change = entry.origins(&stored) != entry.origins(&merged);
     if origins_change {
         refuse_to_carry(entry.carried_secrets(&update, &merged))?;
@@ -406,6 +408,13 @@ fn checked(entry: &Entry, id: &InstanceId, name: &str, config: &Config) -> Resul
         Ok(_) => Ok(text),
         Err(why) => Err(Error::field("config", why)),
     }
+}
+
+/// Refuses bearer tokens that no provider takes as they are given. A stored one stays.
+fn check_bearer_tokens(entry: &Entry, given: &Config) -> Result<()> {
+    entry
+        .check_bearer_tokens(given)
+        .map_err(|fault| Error::field(fault.field, fault.message))
 }
 
 fn clone_pair((name, value): (&String, &Value)) -> (String, Value) {

@@ -16,6 +16,7 @@ pub mod shape;
 
 mod auth;
 mod base_url;
+mod bearer;
 mod credential;
 mod format;
 mod schema;

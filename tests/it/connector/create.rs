@@ -143,6 +143,10 @@ async fn a_wrong_config_names_its_fields() {
             .await
             .contains("config.colour")
     );
+    let token = json!({"base_url": "http://x", "auth": "bearer", "token": "Bearer s3cret"});
+    let refused = post(token).await;
+    assert!(refused.contains("must not begin with"), "{refused}");
+    assert!(!refused.contains("s3cret"), "{refused}");
     let unknown = json!({"catalogId": "nothing", "name": "x", "config": {}});
     let refused = app.api.post("/api/v1/connectors/instances", &unknown).await;
     assert_eq!(

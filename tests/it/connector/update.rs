@@ -37,6 +37,8 @@ async fn a_new_address_is_live_at_once_and_a_masked_secret_stays() {
     for (config, field) in [
         (json!({"base_url": "nowhere"}), "config.base_url"),
         (json!({"token": null}), "config.token"),
+        (json!({"token": "bearer s3cret"}), "config.token"),
+        (json!({"token": " s3cret"}), "config.token"),
     ] {
         let refused = app.api.patch(&path, &json!({ "config": config })).await;
         assert_eq!(
