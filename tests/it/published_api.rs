@@ -1,5 +1,6 @@
 //! Published APIs and the keys of their consumers.
 
+mod answers;
 mod calls;
 mod create;
 mod delete;

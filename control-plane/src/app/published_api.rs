@@ -208,6 +208,9 @@ pub async fn update(
     apply(&mut api, &update)?;
     refuse_conflict(&mut change, &api).await?;
     version::change_current(&call.app, &mut change, &api, content).await?;
+    if api.strict_response && !before.api.strict_response {
+        version::check_current(&mut change, &api).await?;
+    }
     api.updated_at = Timestamp::now();
     published_api::update(&mut change, &mut api).await?;
     let seen = publish::api(&mut change, api).await?;

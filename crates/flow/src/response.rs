@@ -23,6 +23,7 @@ pub struct ResponseTexts<'t> {
 pub struct Response {
     pub(crate) plan: plan::ResponseMapping,
     pub(crate) references: Vec<(ReferenceKind, LocatedName)>,
+    pub(crate) body_is_always_string: bool,
 }
 
 impl Response {
@@ -36,6 +37,12 @@ impl Response {
         } = &self.plan;
         let says_something = body.is_some() || !status.is_empty() || !headers.is_empty();
         says_something.then(|| self.plan.clone())
+    }
+
+    /// Returns whether its body is a string for every call: a constant text, or a template of more
+    /// than one part.
+    pub fn body_is_always_string(&self) -> bool {
+        self.body_is_always_string
     }
 
     /// The names of the lookup tables that it reads.

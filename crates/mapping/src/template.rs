@@ -130,6 +130,15 @@ impl Template {
             .collect()
     }
 
+    /// Returns whether it gives a string for every message: it is not one expression alone, whose
+    /// value keeps its type.
+    pub fn always_gives_string(&self) -> bool {
+        match self.0.parts.as_slice() {
+            [Part::Expression(whole)] => whole.constant_text().is_some(),
+            _ => true,
+        }
+    }
+
     /// Returns the names that it uses from outside itself.
     pub fn references(&self) -> &References {
         &self.0.references

@@ -19,6 +19,7 @@ mod parameters;
 mod pattern;
 mod resources;
 mod schema;
+mod strings;
 mod violation;
 
 pub use schema::{Error, Schema};

@@ -7,7 +7,7 @@ use kanat_json::JsonError;
 use crate::document::Document;
 use crate::node::{Id, Program};
 use crate::violation::{self, Violation};
-use crate::{check, compile, parameters};
+use crate::{check, compile, parameters, strings};
 
 /// Error of a text that is no schema, or none that this crate takes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -72,6 +72,12 @@ impl Schema {
         } else {
             Err(violations)
         }
+    }
+
+    /// Returns whether no string can fit the schema, as of one with `type: object`. `false` where
+    /// that is not known for certain.
+    pub fn refuses_strings(&self) -> bool {
+        strings::are_refused(&self.program)
     }
 
     /// Returns the parameters of a path and a query as a JSON object, with numbers, booleans, nulls

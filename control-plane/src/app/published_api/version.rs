@@ -2,10 +2,11 @@
 //! until they are ended.
 
 use kanat_engine::Answer;
-use kanat_flow::{ResponseTexts, parse_response};
+use kanat_flow::{Response, ResponseTexts, parse_response};
 use kanat_model::id::PublishedApiId;
 use kanat_model::published_api::{MAX_VERSION, VersionStatus, version_label, version_number};
 use kanat_model::{Code, Error, FieldError, Result, Timestamp};
+use kanat_schema::Schema;
 use kanat_store::Db;
 use kanat_store::flow::{self, Flow};
 use kanat_store::published_api::version::{self, Content as Texts, Version};
@@ -160,6 +161,15 @@ pub async fn change_current(
     Ok(version::update(db, &api.id, &version).await?)
 }
 
+/// Checks the answer of the current version of an API that has become strict.
+pub async fn check_current(db: &mut Db, api: &PublishedApi) -> Result<()> {
+    let versions = version::list(db, &api.id).await?;
+    let version = current(&versions).ok_or_else(Error::internal)?;
+    let response = parse_response(&response_texts(&version.content), None)
+        .map_err(|faults| refused(&faults))?;
+    refuse_unfit_string(api, &response, &version.content).await
+}
+
 /// Puts what is asked for into a version, when all of it is right.
 async fn write(
     app: &App,
@@ -189,7 +199,7 @@ async fn write(
     if texts.response_mapping.is_some() && texts.response_schema.is_none() {
         texts.response_schema = Some("true".to_owned());
     }
-    check_answer(app, db, &flow, texts).await
+    check_answer(app, db, &flow, texts, api).await
 }
 
 /// The flow of that name or id, when APIs can call it.
@@ -208,7 +218,13 @@ async fn callable(db: &mut Db, api: &PublishedApi, name: &str) -> Result<Flow> {
 }
 
 /// The steps that an answer names are those of the draft or of what is deployed.
-async fn check_answer(app: &App, db: &mut Db, flow: &Flow, texts: &Texts) -> Result<()> {
+async fn check_answer(
+    app: &App,
+    db: &mut Db,
+    flow: &Flow,
+    texts: &Texts,
+    api: &PublishedApi,
+) -> Result<()> {
     let mut steps = step_names(app, flow)?;
     if let Some(plan) = deployed_plan(app, db, &flow.environment_id, &flow.id).await? {
         steps.extend(plan.steps.into_iter().map(|step| step.name));
@@ -220,11 +236,30 @@ async fn check_answer(app: &App, db: &mut Db, flow: &Flow, texts: &Texts) -> Res
     if !missing.is_empty() {
         return Err(refused(&missing));
     }
+    refuse_unfit_string(api, &response, texts).await?;
     // By the compiler that nodes have, too: one that refused it would refuse the whole API.
     match response.to_plan().as_ref().map(Answer::compile) {
         Some(Err(error)) => Err(Error::field("responseMapping", error.to_string())),
         Some(Ok(_)) | None => Ok(()),
     }
+}
+
+/// Refuses an answer that is always a string under a schema that accepts none: every call would run
+/// the flow, and then get 502.
+async fn refuse_unfit_string(api: &PublishedApi, response: &Response, texts: &Texts) -> Result<()> {
+    let is_judged = api.strict_response && response.body_is_always_string();
+    let Some(schema) = texts.response_schema.clone().filter(|_| is_judged) else {
+        return Ok(());
+    };
+    let refuses = move || Schema::compile(&schema).is_ok_and(|schema| schema.refuses_strings());
+    let refuses = tokio::task::spawn_blocking(refuses).await;
+    if !refuses.map_err(|_| Error::internal())? {
+        return Ok(());
+    }
+    let message = "is a text for every call, and the responseSchema of the version accepts no \
+                   text: give an object such as {\"id\": \"source.id\"}, or a whole expression such \
+                   as \"source\"";
+    Err(Error::field("responseMapping", message))
 }
 
 fn refused(faults: &[kanat_flow::Diagnostic]) -> Error {

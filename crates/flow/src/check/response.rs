@@ -39,14 +39,16 @@ pub fn parse_response(
         ..Checker::default()
     };
     let mut made = plan::ResponseMapping::default();
+    let mut body_is_always_string = false;
     if let Some(node) = read(&mut checker, MAPPING, texts.mapping) {
-        made.body = body(
-            &mut checker,
-            &Cursor {
-                node: &node,
-                path: MAPPING.to_owned(),
-            },
-        );
+        let cursor = Cursor {
+            node: &node,
+            path: MAPPING.to_owned(),
+        };
+        if let Some(read) = body(&mut checker, &cursor) {
+            body_is_always_string = read.is_always_string;
+            made.body = Some(read.plan);
+        }
     }
     if let Some(node) = read(&mut checker, STATUS, texts.status) {
         made.status = status(
@@ -75,6 +77,7 @@ pub fn parse_response(
         let mut response = Response {
             plan: made,
             references: checker.references,
+            body_is_always_string,
         };
         let variables: BTreeSet<&str> = response.variables().collect();
         response.plan.variables = variables.into_iter().map(str::to_owned).collect();
@@ -108,22 +111,37 @@ fn read(checker: &mut Checker, name: &str, text: Option<&str>) -> Option<Node> {
     }
 }
 
-fn body(checker: &mut Checker, cursor: &Cursor) -> Option<response_mapping::Body> {
+/// Body of a response.
+struct Body {
+    plan: response_mapping::Body,
+    /// Whether it is a string for every call.
+    is_always_string: bool,
+}
+
+fn body(checker: &mut Checker, cursor: &Cursor) -> Option<Body> {
     let place = place(checker, MAPPING);
     match &cursor.node.value {
         Value::Map(_) => {
             let fields = mapping::block(checker, cursor, place)?;
-            Some(response_mapping::Body::Mapping(compiled_mapping(&fields)))
+            Some(Body {
+                plan: response_mapping::Body::Mapping(compiled_mapping(&fields)),
+                is_always_string: false,
+            })
         }
         Value::Text(Text { text, .. }) if unwrapped(text).0.contains("{{") => {
             let template = checker.template_of(cursor, text, place)?;
-            Some(response_mapping::Body::Template(template.text().to_owned()))
+            Some(Body {
+                plan: response_mapping::Body::Template(template.text().to_owned()),
+                is_always_string: template.always_gives_string(),
+            })
         }
         _ => {
             let expression = checker.field_expression(cursor, place)?;
-            Some(response_mapping::Body::Expression(
-                expression.text().trim().to_owned(),
-            ))
+            let text = expression.text().trim().to_owned();
+            Some(Body {
+                plan: response_mapping::Body::Expression(text),
+                is_always_string: expression.constant_text().is_some(),
+            })
         }
     }
 }
@@ -221,6 +239,26 @@ mod tests {
         ] {
             let said = parse(text).unwrap_err().join("\n");
             assert!(said.contains(expect), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_always_a_string_is_known() {
+        for (mapping, expected) in [
+            (r#""order {{ source.id }}""#, true),
+            (r#""{{ source.id }}{{ source.n }}""#, true),
+            (r#""{\"id\": \"{{ source.id }}\"}""#, true),
+            (r#""'parcel'""#, true),
+            (r#""{{ 'parcel' }}""#, true),
+            (r#""{{ source.id }}""#, false),
+            (r#""{{ coalesce(source.id, '}}') }}""#, false),
+            (r#""source.id | uppercase""#, false),
+            (r#"{"id": "'parcel'"}"#, false),
+            ("5", false),
+            ("true", false),
+        ] {
+            let response = parse(mapping).unwrap();
+            assert_eq!(response.body_is_always_string(), expected, "{mapping}");
         }
     }
 
