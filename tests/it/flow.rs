@@ -14,6 +14,7 @@ mod run;
 mod secrets;
 mod success_when;
 mod test;
+mod test_of_a_call;
 mod update;
 mod validate;
 mod versions;

@@ -23,7 +23,7 @@ pub use answer::{Answer, ResponseParts, TargetAnswer};
 pub use compile::CompileError;
 pub use kanat_model::Mask;
 pub use program::{Admission, Input, Keys, Outcome, Program};
-pub use reads::failure_reads;
+pub use reads::{Read, expression_reads, failure_reads};
 pub use request::Request;
 pub use resources::{Calling, NoResources, Resources, instance, render_instance_template};
 pub use step::Step;

@@ -1,61 +1,83 @@
-//! Which steps' outputs the parts of a program read.
+//! Values that only a run knows, and the parts of a program that read them.
 
 use kanat_mapping::{Expression, References, Template};
 use kanat_model::message::Failure;
 
 use crate::{Program, Step};
 
+/// A value that a test knows only when it is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Read {
+    /// The output or the status of the step of this name.
+    Step(String),
+    /// `trigger.api`: the published API that was called, and by whom.
+    Api,
+}
+
 impl Program {
-    /// Returns the names of the steps whose outputs the mapping reads.
-    pub fn mapping_reads(&self) -> Vec<String> {
+    /// Returns what the mapping reads.
+    pub fn mapping_reads(&self) -> Vec<Read> {
         self.parts()
             .mapping
             .iter()
-            .flat_map(|mapping| names(mapping.references()))
+            .flat_map(|mapping| reads(mapping.references()))
             .collect()
     }
 
-    /// Returns the names of the steps whose outputs the target's endpoint and headers read.
-    pub fn target_reads(&self) -> Vec<String> {
+    /// Returns what the condition of the flow reads.
+    pub fn condition_reads(&self) -> Vec<Read> {
+        let when = self.parts().when.iter();
+        when.flat_map(|when| reads(when.references())).collect()
+    }
+
+    /// Returns what the target's endpoint and headers read.
+    pub fn target_reads(&self) -> Vec<Read> {
         let templates = self.parts().target.iter().flat_map(|target| {
             let headers = target.headers.iter().map(|(_, template)| template);
             headers.chain([&target.endpoint])
         });
         templates
-            .flat_map(|template| names(template.references()))
+            .flat_map(|template| reads(template.references()))
             .collect()
     }
 }
 
 impl Step {
-    /// Returns the names of the steps whose outputs its condition and its params read.
-    pub fn reads(&self) -> Vec<String> {
-        let when = self.when.iter().flat_map(|when| names(when.references()));
-        when.chain(names(self.params.references())).collect()
+    /// Returns what its condition and its params read.
+    pub fn reads(&self) -> Vec<Read> {
+        let when = self.when.iter().flat_map(|when| reads(when.references()));
+        when.chain(reads(self.params.references())).collect()
     }
 
-    /// Returns the names of the steps whose outputs its `success_when` reads.
-    pub fn success_reads(&self) -> Vec<String> {
+    /// Returns what its `success_when` reads.
+    pub fn success_reads(&self) -> Vec<Read> {
         self.success_when
             .iter()
-            .flat_map(|success_when| names(success_when.references()))
+            .flat_map(|success_when| reads(success_when.references()))
             .collect()
     }
 }
 
-/// Returns the names of the steps whose outputs the expression of a failure reads.
-pub fn failure_reads(failure: &Failure) -> Vec<String> {
-    let Some(text) = &failure.expression else {
-        return Vec::new();
-    };
+/// Returns what the expression of a failure reads.
+pub fn failure_reads(failure: &Failure) -> Vec<Read> {
+    let text = failure.expression.as_deref();
+    text.map(expression_reads).unwrap_or_default()
+}
+
+/// Returns what an expression or a template reads. A text that is neither reads nothing.
+pub fn expression_reads(text: &str) -> Vec<Read> {
     if let Ok(expression) = Expression::parse(text) {
-        return names(expression.references()).collect();
+        return reads(expression.references()).collect();
     }
     Template::parse(text)
-        .map(|template| names(template.references()).collect())
+        .map(|template| reads(template.references()).collect())
         .unwrap_or_default()
 }
 
-fn names(references: &References) -> impl Iterator<Item = String> + '_ {
-    references.steps.iter().map(|step| step.name.clone())
+fn reads(references: &References) -> impl Iterator<Item = Read> + '_ {
+    let steps = references.steps.iter();
+    let steps = steps.map(|step| Read::Step(step.name.clone()));
+    let trigger = references.trigger_values.iter();
+    let api = trigger.filter(|names| names.first().is_some_and(|name| name == "api"));
+    steps.chain(api.map(|_| Read::Api))
 }

@@ -217,6 +217,7 @@ pub fn sample(request: wire::TestFlowRequest) -> Sample {
         query: text(request.query),
         method: request.method,
         path_params: text(request.path_params),
+        api: text(request.api),
         step_outputs: text(request.step_outputs),
     }
 }

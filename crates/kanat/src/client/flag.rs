@@ -3,19 +3,23 @@
 use crate::output::table::columns;
 
 /// Ends of texts of the API, each with the flag of the command that sends the field.
-const FLAGS: [(&str, &str); 4] = [
+const FLAGS: [(&str, &str); 5] = [
     (
         "discard it first and replay it then",
         "`kanat message discard ID`, then `kanat message replay ID`",
     ),
     ("give stepOutputs", "--steps FILE"),
+    (
+        "test: give api",
+        "--api NAME=VALUE, such as --api consumer=acme",
+    ),
     ("set discardDraft", "--discard-draft"),
     ("with force", "--force"),
 ];
 
 /// Fields of the API that have another name on the command line.
-const FIELDS: &str = "authType:--auth,catalogId:the entry,changeSummary:--summary,\
-    cronExpression:the cron expression,dailyLimit:--daily,\
+const FIELDS: &str = "api:--api NAME=VALUE,authType:--auth,catalogId:the entry,\
+    changeSummary:--summary,cronExpression:the cron expression,dailyLimit:--daily,\
     displayName:--display-name,environmentId:--environment,expiresAt:--expires,\
     flowName:the flow,gracePeriod:--grace,rateLimitPerSecond:--rate,\
     redirectUri:--redirect-uri,requestSchema:--schema,\

@@ -175,3 +175,44 @@ mapping:
     assert_eq!(output["text"], "Hello , Dr.!");
     assert_eq!(output["lines"][1]["label"], "2 x ");
 }
+
+#[tokio::test]
+async fn a_step_that_reads_the_caller_of_a_published_api_is_tested() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let cli = Cli::of(&app);
+    let flow = r#"flow: slots
+version: 1
+source: {trigger: api}
+steps:
+  - name: carrier
+    action: http.get
+    connector: erp
+    params: {path: "customers/{{ trigger.api.consumer }}"}
+mapping:
+  slot: source.slot
+"#;
+    cli.file("slots.yaml", flow);
+    cli.run(&["flow", "create", "slots.yaml"]).await.expect();
+    cli.file("call.json", r#"{"slot": 7}"#);
+    let test = ["flow", "test", "slots", "--data", "call.json"];
+    let unknown = cli.run(&test).await;
+    let shown = unknown.stderr;
+    assert!(
+        shown.contains("step carrier: trigger.api is not known in a test: give api"),
+        "{shown}"
+    );
+    assert!(shown.contains("--api NAME=VALUE"), "{shown}");
+    let known = cli
+        .run(&[&test[..], &["--api", "consumer=acme"]].concat())
+        .await;
+    let shown = known.stderr;
+    assert!(
+        shown.contains(&format!(
+            "step carrier: GET {}/customers/acme",
+            target.url()
+        )),
+        "{shown}"
+    );
+}

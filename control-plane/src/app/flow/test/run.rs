@@ -1,6 +1,7 @@
 //! The run of a test: the parts of a node's run in their order, with nothing sent. Where a step has
 //! no output, what reads it is not known.
 
+mod not_known;
 mod remarks;
 
 use std::collections::BTreeSet;
@@ -10,7 +11,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use kanat_engine::{
     AdapterRun, Admission, Calling, Input, Keys, Mask, Program, RESPONSE_BODY_LIMIT, Record,
-    Request, Resources, Step, Trace, exchange, failure_reads, response_document, trigger,
+    Request, Resources, Step, Trace, exchange, expression_reads, failure_reads, response_document,
+    trigger,
 };
 use kanat_mapping::{Effort, json};
 use kanat_model::Timestamp;
@@ -208,6 +210,7 @@ impl Run<'_> {
         ]
         .into_iter()
         .filter(|(_, expression, key)| !expression.is_empty() && key.is_none())
+        .filter(|(_, expression, _)| self.not_known_of(expression_reads(expression)).is_none())
         .map(|(field, ..)| field)
         .collect()
     }
@@ -231,6 +234,10 @@ impl Run<'_> {
     }
 
     async fn admit(&mut self) -> Result<(), End> {
+        if let Some(note) = self.not_known_of(self.program.condition_reads()) {
+            self.note("validated", "when", "skipped", note);
+            return Ok(());
+        }
         let begun = Instant::now();
         match self.evaluate(Program::admit).await {
             Ok(Admission::Admitted { .. }) => {
@@ -515,38 +522,6 @@ impl Run<'_> {
             error: Some(note),
             ..record
         });
-    }
-
-    /// Returns the message about those of these steps whose outputs are not given; none when all
-    /// are.
-    fn not_known_of(&self, reads: Vec<String>) -> Option<String> {
-        let steps: BTreeSet<_> = reads
-            .into_iter()
-            .filter(|step| self.not_known.contains(step))
-            .map(|step| format!("{step:?}"))
-            .collect();
-        let names = steps.iter().map(String::as_str).collect::<Vec<_>>();
-        let what = match names.as_slice() {
-            [] => return None,
-            [step] => format!("the output of step {step} is"),
-            steps => format!("the outputs of steps {} are", steps.join(", ")),
-        };
-        Some(format!("{what} not known in a test: give stepOutputs"))
-    }
-
-    /// A failure of an expression that reads what is not known says nothing of a run.
-    fn refused_or_not_known(&mut self, failure: Failure, begun: Instant) -> End {
-        let Some(note) = self.not_known_of(failure_reads(&failure)) else {
-            return self.refused(failure, begun);
-        };
-        let field = failure.field.unwrap_or_default();
-        let stage = if field.starts_with("target.") {
-            "delivery"
-        } else {
-            "mapped"
-        };
-        self.note(stage, &field, "skipped", note);
-        End::NotKnown
     }
 
     fn refused(&mut self, mut failure: Failure, begun: Instant) -> End {

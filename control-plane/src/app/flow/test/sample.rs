@@ -24,6 +24,8 @@ pub struct Sample {
     pub method: Option<String>,
     /// An object.
     pub path_params: Option<String>,
+    /// An object of texts: the members of `trigger.api`.
+    pub api: Option<String>,
     /// An object: the output of each step by its name, or `{output, status}`.
     pub step_outputs: Option<String>,
 }
@@ -36,6 +38,8 @@ pub struct CheckedSample {
     form: Option<String>,
     /// The document that expressions see as `trigger`.
     pub trigger: Vec<u8>,
+    /// Whether runs have `trigger.api`, and it is not given.
+    pub lacks_api: bool,
     /// Declared type of the body.
     pub content_type: Option<HeaderValue>,
     pub outputs: Vec<StepOutput>,
@@ -77,6 +81,7 @@ impl Sample {
         let path_params = self.path_params.unwrap_or_else(|| "{}".to_owned());
         members("pathParams", &path_params)?;
         let query = texts("query", self.query.as_deref())?;
+        let api = api(plan, self.api.as_deref())?;
         let received = InboundRequest {
             method: &method,
             headers: &headers,
@@ -84,7 +89,7 @@ impl Sample {
             at,
             verify: verify(plan),
             path_params: path_params.as_bytes(),
-            members: b"",
+            members: api.as_deref().unwrap_or_default().as_bytes(),
         };
         let trigger = trigger::document_with_credentials(&received)
             .unwrap_or_else(|| trigger::document(&received));
@@ -94,6 +99,7 @@ impl Sample {
             payload,
             form,
             trigger,
+            lacks_api: api.is_none() && is_called(plan),
         })
     }
 }
@@ -189,6 +195,43 @@ fn output_and_status(value: &str) -> Option<(String, u16)> {
     (100..1000)
         .contains(&status)
         .then(|| (output.to_owned(), status))
+}
+
+/// Members of `trigger.api`.
+const API_MEMBERS: [&str; 3] = ["id", "version", "consumer"];
+
+/// Returns the member `api` of the trigger document; none where it is not given.
+fn api(plan: &FlowPlan, given: Option<&str>) -> Result<Option<String>> {
+    let Some(given) = given.filter(|given| given.trim() != "null") else {
+        return Ok(None);
+    };
+    let given = members("api", given)?;
+    if !is_called(plan) {
+        let message = "is of calls of a published API, and the flow has another trigger than api";
+        return Err(Error::field("api", message));
+    }
+    let mut shown = Vec::with_capacity(given.len());
+    for (name, value) in given.iter().filter(|(_, value)| value != "null") {
+        let field = format!("api.{name}");
+        if !API_MEMBERS.contains(&name.as_str()) {
+            let message = "is not known: there are id, version and consumer";
+            return Err(Error::field(field, message));
+        }
+        if !value.starts_with('"') {
+            return Err(Error::field(field, "must be a text"));
+        }
+        shown.push(format!("\"{name}\":{value}"));
+    }
+    Ok(Some(format!("\"api\":{{{}}}", shown.join(","))))
+}
+
+/// Returns whether published APIs call the flow.
+fn is_called(plan: &FlowPlan) -> bool {
+    let kind = plan
+        .trigger
+        .as_ref()
+        .and_then(|trigger| trigger.kind.as_ref());
+    matches!(kind, Some(Kind::Api(_)))
 }
 
 fn verify(plan: &FlowPlan) -> Option<&Verify> {

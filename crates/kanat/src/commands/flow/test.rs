@@ -37,6 +37,9 @@ pub struct Test {
     /// A parameter of the path, of a published API; may be repeated.
     #[arg(long = "path-param", value_name = "NAME=VALUE")]
     path_param: Vec<String>,
+    /// A member of `trigger.api`, of a published API: id, version or consumer; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE")]
+    api: Vec<String>,
     /// JSON file with the outputs of steps, by their names: `{"find": {"id": 7}}`, or with a status
     /// `{"find": {"status": 201, "output": {"id": 7}}}` [default status: 200].
     #[arg(long, value_name = "FILE")]
@@ -61,7 +64,8 @@ impl Test {
         }
         match answer.list("errors").len() {
             0 if lacks_output(&answer) => Err(failure(
-                "the test could not make the output: give the outputs of steps with --steps FILE",
+                "the test could not make the output: give the outputs of steps with --steps FILE, \
+                 or the call with --api NAME=VALUE",
             )),
             0 => Ok(()),
             errors => Err(failure(format!(
@@ -92,10 +96,12 @@ impl Test {
             }
         }
         let path_params = pairs("--path-param", &self.path_param, '=')?;
+        let api = BTreeMap::from_iter(pairs("--api", &self.api, '=')?);
         let members = json!({
             "query": grouped("--query", &self.query, '=')?,
             "method": self.method,
             "pathParams": BTreeMap::from_iter(path_params),
+            "api": (!api.is_empty()).then_some(api),
         });
         let steps = self.steps.as_deref().map(input::json).transpose()?;
         Ok(Json::given(members).with([
