@@ -56,7 +56,7 @@ shapes! {
 
     "lookup"(
         table: required Word, "Name of a lookup table";
-        default: optional Operand, "Value where the table has none";
+        default: optional Operand, "Value where the table has none; undefined when left out";
     )
     text "Entry of a lookup table for the value"
     example "source.country | lookup(country_codes, ZZ)" on r#"{"country":"DE"}"#
