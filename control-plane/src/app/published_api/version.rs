@@ -257,8 +257,8 @@ async fn refuse_unfit_string(api: &PublishedApi, response: &Response, texts: &Te
         return Ok(());
     }
     let message = "is a text for every call, and the responseSchema of the version accepts no \
-                   text: give an object such as {\"id\": \"source.id\"}, or a whole expression such \
-                   as \"source\"";
+                   text: give an object such as {\"id\": \"source.id\"}, or a whole expression \
+                   such as \"source\"";
     Err(Error::field("responseMapping", message))
 }
 
