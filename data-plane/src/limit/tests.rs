@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use futures::future::join_all;
 use kanat_model::id::ConsumerKeyId;
 use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
 
 use super::test_store::Store;
 use super::*;
@@ -24,7 +25,7 @@ impl Node {
             NodeId::new("node_1"),
         ));
         let stop = CancellationToken::new();
-        let task = tokio::spawn(Arc::clone(&limiter).run(stop.clone()));
+        let task = TaskTracker::new().spawn(Arc::clone(&limiter).run(stop.clone()));
         sleep(Duration::from_millis(500)).await;
         Self {
             limiter,
@@ -85,7 +86,7 @@ async fn a_call_to_a_new_key_is_answered_when_the_limiter_ends() {
     assert!(node.call("ck_1", per_second(10)).await);
     *store.delay.lock() = Duration::from_millis(1_500);
     let limiter = Arc::clone(&node.limiter);
-    let late_call = tokio::spawn(async move {
+    let late_call = TaskTracker::new().spawn(async move {
         sleep(Duration::from_secs(1)).await;
         limiter.admit(&consumer("ck_2"), per_second(10)).await
     });
