@@ -20,7 +20,7 @@ pub struct Apply {
     /// Summary of the change, for the list of versions.
     #[arg(long)]
     summary: Option<String>,
-    /// Replace drafts that are not deployed, which no version keeps.
+    /// Throw away drafts that are not deployed.
     #[arg(long)]
     discard_draft: bool,
 }
@@ -184,8 +184,7 @@ async fn check(
     nothing_if(refused, count)
 }
 
-/// Errors when a deployed flow has a draft of another definition, which would be lost: no version
-/// has it.
+/// Errors when a deployed flow has a draft of another definition, which would be lost.
 fn keep_drafts<'s>(sources: impl Iterator<Item = (&'s Source, &'s Option<Json>)>) -> Result<()> {
     let lost: Vec<String> = sources
         .filter_map(|(source, flow)| {
@@ -204,8 +203,8 @@ fn keep_drafts<'s>(sources: impl Iterator<Item = (&'s Source, &'s Option<Json>)>
         ),
     };
     Err(failure(format!(
-        "nothing was applied: {holders}, and apply would throw away what no version keeps: deploy \
-         it first, or give --discard-draft\nsee what differs with `kanat flow diff {first}`"
+        "nothing was applied: {holders}, and apply would throw it away: deploy it first, or give \
+         --discard-draft\nsee what differs with `kanat flow diff {first}`"
     )))
 }
 
