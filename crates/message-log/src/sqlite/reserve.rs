@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 const RESERVE_BYTES: u64 = 8 << 20;
 /// Free bytes below which a disk counts as full.
 const MIN_FREE_BYTES: u64 = 1 << 20;
-/// Length of one write.
-const CHUNK_BYTES: usize = 64 << 10;
+/// Length of one write. What one write has comes again in the next one, but for a number in each
+/// block: file systems that compress look for repetitions within 128 KiB, at most 1 MiB.
+const CHUNK_BYTES: usize = 1 << 20;
 /// Length of one block of `st_blocks`.
 const BLOCK_BYTES: u64 = 512;
 
