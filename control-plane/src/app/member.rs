@@ -6,7 +6,7 @@ use std::time::Duration;
 use kanat_auth::{Role, key, random_token};
 use kanat_mail::Mail;
 use kanat_model::id::{AccountId, MemberId};
-use kanat_model::member::Status;
+use kanat_model::member::{Status, check_other_owners};
 use kanat_model::page::{ListPage, Page};
 use kanat_model::{Code, Error, Result, Secret, Timestamp};
 use kanat_store::member::{self, Member, normalized};
@@ -276,12 +276,10 @@ pub async fn refuse_last_owner_key(db: &mut Db, account: &AccountId) -> Result<(
 
 async fn refuse_last_owner(db: &mut Db, member: &Member) -> Result<()> {
     let is_owner = member.role == Role::Owner.as_str() && member.status() == Status::Active;
-    if !is_owner || member::other_owners(db, &member.account_id, member.id.as_str()).await? > 0 {
+    if !is_owner {
         return Ok(());
     }
-    Err(Error::precondition(
-        "the last owner stays: make another member an owner first",
-    ))
+    check_other_owners(member::other_owners(db, &member.account_id, member.id.as_str()).await?)
 }
 
 /// Errors when the issuer gives roles, and none to this person.

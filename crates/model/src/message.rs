@@ -183,6 +183,13 @@ mod tests {
     }
 
     #[test]
+    fn one_call_takes_up_ten_thousand_messages() {
+        assert!(check_bulk(MAX_BULK).is_ok());
+        let error = check_bulk(MAX_BULK + 1).unwrap_err().to_string();
+        assert!(error.starts_with("10001 messages fit"), "{error}");
+    }
+
+    #[test]
     fn only_a_dead_letter_is_retried() {
         for status in Status::ALL {
             assert_eq!(status.retry().is_ok(), *status == Status::DeadLetter);

@@ -13,6 +13,7 @@ on_both_databases!(
     Organization;
     a_removed_member_is_out_at_the_next_call,
     the_keys_of_a_removed_member_go_on_and_are_named,
+    a_dry_run_does_not_remove_the_last_owner,
 );
 
 async fn a_removed_member_is_out_at_the_next_call(organization: &Organization) {
@@ -71,4 +72,16 @@ async fn the_keys_of_a_removed_member_go_on_and_are_named(organization: &Organiz
         .get(&path_of(&member))
         .await
         .expect(404);
+}
+
+async fn a_dry_run_does_not_remove_the_last_owner(organization: &Organization) {
+    let ada = Person::new("Ada", "ada@example.com");
+    organization.hires(&ada, "owner").await;
+    let cli = Cli::at(&organization.owner().base);
+    let remove = ["member", "remove", "ada@example.com"];
+    let refused = cli.run(&[&remove[..], &["--dry-run"]].concat()).await;
+    let refused = refused.fails(1);
+    assert!(refused.contains("the last owner stays"), "{refused}");
+    let same = cli.run(&[&remove[..], &["--yes"]].concat()).await.fails(1);
+    assert!(same.contains("the last owner stays"), "{same}");
 }

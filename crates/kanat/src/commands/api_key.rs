@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Subcommand;
+use kanat_model::Timestamp;
 use serde_json::json;
 
 use super::confirm::Consent;
@@ -117,7 +118,11 @@ pub async fn made_by(client: &Client, member_id: &str) -> Result<Vec<Json>> {
         Err(error) if Refusal::has_status(&error, 403) => Vec::new(),
         keys => keys?,
     };
-    keys.retain(|key| key.text("createdBy.id") == member_id);
+    let now = Timestamp::now();
+    keys.retain(|key| {
+        let is_over = Timestamp::parse(&key.text("expiresAt")).is_some_and(|end| end <= now);
+        key.text("createdBy.id") == member_id && !is_over
+    });
     Ok(keys)
 }
 

@@ -192,4 +192,24 @@ mod tests {
             "2026-01-31T12:00:00.000Z  delivered   msg_1  2 attempts  61000 ms"
         );
     }
+
+    #[test]
+    fn a_retry_that_is_late_is_due_since_its_time() {
+        let message = r#"{"id":"msg_1","status":"retrying","attempts":1,
+            "receivedAt":"2026-01-31T12:00:00.000Z","nextAttemptAt":"2026-01-31T12:01:00.000Z"}"#;
+        let message = Json::parse(message).unwrap();
+        for (now, expected) in [
+            (
+                "2026-01-31T12:00:59.999Z",
+                "again at 2026-01-31T12:01:00.000Z",
+            ),
+            (
+                "2026-01-31T12:01:00.001Z",
+                "due since 2026-01-31T12:01:00.000Z",
+            ),
+        ] {
+            let line = line(&message, None, Timestamp::parse(now).unwrap());
+            assert!(line.ends_with(expected), "{now}: {line}");
+        }
+    }
 }

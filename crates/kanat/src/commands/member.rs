@@ -2,6 +2,8 @@
 
 use anyhow::Result;
 use clap::Subcommand;
+use kanat_auth::Role;
+use kanat_model::member::{Status, check_other_owners};
 use serde_json::json;
 
 use super::confirm::Consent;
@@ -117,17 +119,19 @@ impl Command {
 
 /// Errors when the service would refuse to remove a member, as the last owner of the account.
 async fn refuse_last_owner(client: &Client, member: &Json) -> Result<()> {
-    let is_owner =
-        |member: &Json| member.text("role") == "owner" && member.text("status") == "active";
-    let id = member.text("id");
-    let is_other = |other: &Json| is_owner(other) && other.text("id") != id;
-    if !is_owner(member) || client.all(MEMBER.path, &[]).await?.iter().any(is_other) {
+    let is_owner = |member: &Json| {
+        member.text("role") == Role::Owner.as_str()
+            && member.text("status") == Status::Active.as_str()
+    };
+    if !is_owner(member) {
         return Ok(());
     }
-    let error = kanat_model::Error::precondition(
-        "the last owner stays: make another member an owner first",
-    );
-    Err(Refusal::of(&error).into())
+    let id = member.text("id");
+    let members = client.all(MEMBER.path, &[]).await?;
+    let others = members.iter().filter(|other| other.text("id") != id);
+    let count = others.filter(|other| is_owner(other)).count();
+    check_other_owners(count as u64).map_err(|error| Refusal::of(&error))?;
+    Ok(())
 }
 
 /// Invites a person, and prints the link alone on standard output, so that a shell can take it.
