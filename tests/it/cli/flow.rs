@@ -176,7 +176,7 @@ async fn a_test_shows_the_call_and_a_file_of_another_flow_is_refused() {
     cli.file("changed.yaml", &changed);
     let kept = cli.run(&["flow", "apply", "changed.yaml"]).await.fails(1);
     assert!(
-        kept.contains("flow by-hand has a draft") && kept.contains("--discard-draft"),
+        kept.contains("not deployed, of by-hand") && kept.contains("--discard-draft"),
         "{kept}"
     );
     let still = cli.run(&["flow", "diff", "by-hand"]).await.expect();

@@ -4,7 +4,7 @@ use anyhow::Result;
 use kanat_flow::{Diagnostic, Severity};
 use serde_json::json;
 
-use super::{diagnostics, folder};
+use super::{diagnostics, folder, show};
 use crate::client::Refusal;
 use crate::client::name::FLOW;
 use crate::commands::{Session, input, schedule};
@@ -188,32 +188,18 @@ async fn check(
 fn keep_drafts<'s>(sources: impl Iterator<Item = (&'s Source, &'s Option<Json>)>) -> Result<()> {
     let lost: Vec<String> = sources
         .filter_map(|(source, flow)| {
-            let flow = flow.as_ref()?;
-            loses_draft(flow, &source.text).then(|| flow.text("name"))
+            let flow = flow.as_ref().filter(|flow| show::is_changed(flow))?;
+            (flow.text("yamlConfig") != source.text).then(|| flow.text("name"))
         })
         .collect();
     let Some(first) = lost.first() else {
         return Ok(());
     };
-    let holders = match lost.len() {
-        1 => format!("flow {first} has a draft that is not deployed"),
-        _ => format!(
-            "flows {} have drafts that are not deployed",
-            lost.join(", ")
-        ),
-    };
     Err(failure(format!(
-        "nothing was applied: {holders}, and apply would throw it away: deploy it first, or give \
-         --discard-draft\nsee what differs with `kanat flow diff {first}`"
+        "nothing was applied: it would throw away drafts that are not deployed, of {}: deploy them \
+         first, or give --discard-draft\nsee what differs with `kanat flow diff {first}`",
+        lost.join(", ")
     )))
-}
-
-/// Returns whether this definition would replace a draft of another one beside the version that
-/// runs.
-fn loses_draft(flow: &Json, text: &str) -> bool {
-    !flow.text("deployedVersion").is_empty()
-        && flow.text("draft") == "true"
-        && flow.text("yamlConfig") != text
 }
 
 /// Returns whether a deployed flow has this definition and no draft beside it.

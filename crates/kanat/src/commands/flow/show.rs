@@ -35,7 +35,7 @@ pub fn whole(flow: &Json) -> String {
 }
 
 /// Returns whether a deployed flow has a draft that differs from what runs.
-fn is_changed(flow: &Json) -> bool {
+pub fn is_changed(flow: &Json) -> bool {
     flow.has("deployedVersion") && flow.text("draft") == "true"
 }
 
