@@ -1,7 +1,7 @@
 //! The node's end of the plan stream: a real log, a real folder, and a control plane that follows a
 //! script.
 
-mod control;
+pub(super) mod control;
 mod disk;
 mod fallback;
 mod lagging;
@@ -35,6 +35,18 @@ use super::client::Options;
 use super::{ControlPlanes, PlanStreamClient, Plans};
 use control::{Control, Stream, environment, flow, instance, plan, table};
 
+/// Returns the options of a node whose data is in `folder`.
+pub(super) fn options(folder: &Path) -> Options {
+    Options {
+        node_id: NodeId::from("node_1"),
+        boot_id: BootId::generate(),
+        build: "1.0.0".to_owned(),
+        address: String::new(),
+        environments: Vec::new(),
+        data_dir: folder.to_owned(),
+    }
+}
+
 /// A node that follows a control plane.
 struct Node {
     plans: Plans,
@@ -54,20 +66,18 @@ impl Node {
             .await
             .unwrap();
         let log: Arc<dyn MessageLog> = Arc::new(log);
-        let options = Options {
-            node_id: NodeId::from("node_1"),
-            boot_id: BootId::generate(),
-            build: "1.0.0".to_owned(),
-            address: String::new(),
-            environments: Vec::new(),
-            data_dir: folder.to_owned(),
-        };
         let plans = Plans::new(log.clone());
         let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());
         let load = Arc::new(Load::default);
-        let client =
-            PlanStreamClient::start(options, plans.clone(), log.clone(), sealer, control, load)
-                .await;
+        let client = PlanStreamClient::start(
+            options(folder),
+            plans.clone(),
+            log.clone(),
+            sealer,
+            control,
+            load,
+        )
+        .await;
         let drain = client.drain_requests();
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();

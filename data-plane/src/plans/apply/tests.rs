@@ -4,21 +4,12 @@
 use kanat_mapping::{AdapterRef, Lookup, Tables};
 use kanat_model::adapter;
 use kanat_model::id::EnvironmentId;
-use kanat_proto::plan::v1::lookup_table::Entry;
 use kanat_proto::plan::v1::{Adapter as AdapterPlan, FlowPlan, LookupTable};
 use kanat_script::Scripts;
 use prost::Message;
 
 use super::*;
-
-fn resource(kind: Kind, id: &str, body: &impl Message) -> Resource {
-    let body = body.encode_to_vec();
-    Resource {
-        id: kind.resource_id(id),
-        hash: Hash::of(&body).to_vec(),
-        body: body.into(),
-    }
-}
+use crate::plans::tests::control::{resource, table_plan};
 
 fn adapter(id: &str, name: &str, kind: &str) -> Resource {
     let id = id.to_owned();
@@ -44,19 +35,11 @@ fn flow(adapter: &str) -> Resource {
     resource(Kind::Flow, "flw_1", &plan)
 }
 
-/// A lookup table with the one key `id`. One with parts lacks them, and is refused.
+/// A lookup table; one with parts lacks them, and is refused.
 fn table(id: &str, name: &str, parts: u32) -> Resource {
-    let entry = Entry {
-        key: "id".to_owned(),
-        value: id.to_owned(),
-    };
     let table = LookupTable {
-        id: id.to_owned(),
-        name: name.to_owned(),
-        version: 1,
-        entries: vec![entry],
         parts,
-        ..LookupTable::default()
+        ..table_plan(id, name)
     };
     resource(Kind::LookupTable, id, &table)
 }
@@ -168,7 +151,7 @@ fn an_adapter_keeps_its_name_when_the_one_that_had_it_before_is_removed_or_renam
 
 #[test]
 fn a_table_keeps_its_name_when_the_one_that_had_it_before_is_removed() {
-    let found = |environment: &Environment| match environment.lookup("a", "id") {
+    let found = |environment: &Environment| match environment.lookup("a", "name") {
         Lookup::Value(id) => Some(id.to_owned()),
         Lookup::NoTable | Lookup::NoKey => None,
     };

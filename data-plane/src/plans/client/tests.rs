@@ -8,6 +8,7 @@ use tonic::body::Body;
 use tower::BoxError;
 
 use super::*;
+use crate::plans::tests::options;
 
 #[tokio::test]
 async fn plans_that_cannot_be_saved_get_their_former_generation_also_when_the_stream_has_ended() {
@@ -21,14 +22,7 @@ async fn plans_that_cannot_be_saved_get_their_former_generation_also_when_the_st
     .await
     .unwrap();
     let log = Arc::new(log);
-    let options = Options {
-        node_id: NodeId::from("node_1"),
-        boot_id: BootId::generate(),
-        build: "1.0.0".to_owned(),
-        address: String::new(),
-        environments: Vec::new(),
-        data_dir: folder.path().to_owned(),
-    };
+    let options = options(folder.path());
     let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());
     let unreachable = |_: http::Request<Body>| async {
         Err::<http::Response<Body>, BoxError>("there is no control plane".into())

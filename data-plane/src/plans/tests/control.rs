@@ -314,18 +314,21 @@ pub fn instance(id: &str) -> Resource {
 
 /// A table with the one key `name`, whose value is the table's id.
 pub fn table(id: &str, name: &str) -> Resource {
+    resource(Kind::LookupTable, id, &table_plan(id, name))
+}
+
+pub fn table_plan(id: &str, name: &str) -> LookupTable {
     let entry = Entry {
         key: "name".to_owned(),
         value: id.to_owned(),
     };
-    let table = LookupTable {
+    LookupTable {
         id: id.to_owned(),
         name: name.to_owned(),
         version: 1,
         entries: vec![entry],
         ..LookupTable::default()
-    };
-    resource(Kind::LookupTable, id, &table)
+    }
 }
 
 pub fn resource(kind: Kind, id: &str, body: &impl Message) -> Resource {

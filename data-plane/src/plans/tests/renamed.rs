@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 
-use kanat_proto::plan::v1::lookup_table::Entry;
 use kanat_proto::plan::v1::{ApiVersion, LookupTable, PublishedApi};
 
 use super::*;
@@ -13,17 +12,10 @@ const NAMES: usize = 16;
 
 /// A table that lacks its parts, and is refused.
 fn refused_table(id: &str, name: &str) -> Resource {
-    let entry = Entry {
-        key: "name".to_owned(),
-        value: id.to_owned(),
-    };
     let table = LookupTable {
-        id: id.to_owned(),
-        name: name.to_owned(),
         version: 2,
-        entries: vec![entry],
         parts: 2,
-        ..LookupTable::default()
+        ..control::table_plan(id, name)
     };
     control::resource(Kind::LookupTable, id, &table)
 }
