@@ -1,4 +1,4 @@
-//! Whether a schema can accept a string at all.
+//! Search for schemas that no string fits.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ pub(crate) fn are_refused(program: &Program) -> bool {
 
 struct Search<'p> {
     program: &'p Program,
-    /// Whether the nodes that were looked at refuse strings.
+    /// Nodes that were looked at; true for those that refuse every string.
     verdicts: HashMap<Id, bool>,
 }
 

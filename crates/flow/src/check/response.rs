@@ -114,7 +114,7 @@ fn read(checker: &mut Checker, name: &str, text: Option<&str>) -> Option<Node> {
 /// Body of a response.
 struct Body {
     plan: response_mapping::Body,
-    /// Whether it is a string for every call.
+    /// True if it is a string for every call.
     is_always_string: bool,
 }
 

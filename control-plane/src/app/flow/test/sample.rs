@@ -38,7 +38,7 @@ pub struct CheckedSample {
     form: Option<String>,
     /// The document that expressions see as `trigger`.
     pub trigger: Vec<u8>,
-    /// Whether runs have `trigger.api`, and it is not given.
+    /// True if runs have `trigger.api`, and it is not given.
     pub lacks_api: bool,
     /// Declared type of the body.
     pub content_type: Option<HeaderValue>,
