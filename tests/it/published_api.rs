@@ -4,6 +4,7 @@ mod answers;
 mod calls;
 mod create;
 mod delete;
+mod deploys;
 mod document;
 mod get;
 mod http;

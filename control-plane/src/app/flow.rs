@@ -1,5 +1,6 @@
 //! Use-cases of flows. A draft may name what does not exist yet; a deployed version may not.
 
+mod callers;
 pub(super) mod definition;
 mod deploy;
 mod diff;
@@ -20,7 +21,7 @@ pub(super) mod webhook;
 use kanat_auth::Role;
 use kanat_flow::fields::exposed_secrets;
 use kanat_flow::graph::{self, Graph};
-use kanat_flow::{Definition, Diagnostic, Identity};
+use kanat_flow::{Definition, Diagnostic, Identity, ResponseScope};
 use kanat_model::flow::Status;
 use kanat_model::id::FlowId;
 use kanat_model::page::{ListPage, Page};
@@ -28,9 +29,10 @@ use kanat_model::{Error, Result, Timestamp};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1::FlowPlan;
 use kanat_store::flow::{self, Filter, Flow};
-use kanat_store::{Db, flow_use, flow_version, published_api, schedule};
+use kanat_store::{Db, flow_use, flow_version, schedule};
 
 use crate::app::{App, Call, Caller, ChangeResult, audit, change, name, resource};
+pub use callers::response_texts;
 pub use definition::{seal_all as seal_definitions, text as definition_text};
 pub use deploy::{
     Deploy, Deployment, Deploys, Rollback, deploy, deployed_plan, pause, resume, rollback,
@@ -250,11 +252,7 @@ pub async fn delete(call: &Call, id: &FlowId) -> Result<ChangeResult<()>> {
         end::end_messages(&call.app, id).await?;
         return Ok(changed);
     };
-    refuse_callers(
-        &flow,
-        &published_api::uses::callers(&mut change, id).await?,
-        "it stays",
-    )?;
+    callers::refuse(&mut change, &flow, "it stays").await?;
     audit::deleted(call, &mut change, &flow).await?;
     flow::delete(
         &mut change,
@@ -293,6 +291,10 @@ pub async fn validate(call: &Call, yaml_config: &str) -> Result<DefinitionReport
             let errors = exposed_secrets(&definition, &names);
             let mut warnings = fields::warnings(call, &mut tx, &definition, &names).await?;
             warnings.retain(|warning| !errors.iter().any(|error| error.message == warning.message));
+            let environment = &call.caller.environment_id;
+            if let Some(flow) = flow::find(&mut tx, environment, &definition.name).await? {
+                warnings.extend(callers::warnings(&mut tx, &flow.id, &definition).await?);
+            }
             Ok(DefinitionReport { errors, warnings })
         }
     }
@@ -322,25 +324,17 @@ pub async fn plan_graph(
     Ok((graph::of(&definition), variables.collect()))
 }
 
-/// The names of the draft's steps.
-pub fn step_names(app: &App, flow: &Flow) -> Result<Vec<String>> {
-    Ok(definition::stored(&app.sealer, flow)?
-        .steps
-        .into_iter()
-        .map(|step| step.name)
-        .collect())
-}
-
-/// A flow that published APIs call cannot be taken from them.
-fn refuse_callers(flow: &Flow, callers: &[String], what: &str) -> Result<()> {
-    if callers.is_empty() {
-        return Ok(());
+/// Returns what the response of an API can read of the draft and of what runs: a response may be
+/// changed before the flow is deployed, and after it.
+pub async fn response_scope(app: &App, db: &mut Db, flow: &Flow) -> Result<ResponseScope> {
+    let mut scope = ResponseScope::from(&definition::stored(&app.sealer, flow)?);
+    if let Some(plan) = deployed_plan(app, db, &flow.environment_id, &flow.id).await? {
+        scope.has_target |= plan.target.is_some();
+        scope
+            .steps
+            .extend(plan.steps.into_iter().map(|step| step.name));
     }
-    let callers = callers.join(", ");
-    Err(Error::precondition(format!(
-        "flow {:?} is called by published APIs: {callers}; {what}",
-        flow.name
-    )))
+    Ok(scope)
 }
 
 async fn details(
@@ -351,6 +345,7 @@ async fn details(
 ) -> Result<Details> {
     let definition = definition::stored(&call.app.sealer, &flow)?;
     let mut warnings = fields::warnings(call, db, &definition, names).await?;
+    warnings.extend(callers::warnings(db, &flow.id, &definition).await?);
     if flow.draft
         && let Some(running) = flow_version::get(db, &flow.id, flow.version).await?
     {

@@ -18,7 +18,7 @@ use crate::definition::{Definition, LocatedName, ReferenceKind};
 use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Position, Severity};
 use crate::fields::FieldUse;
 use crate::yaml;
-pub use response::parse_response;
+pub use response::{parse_response, parse_stored_response};
 pub(crate) use target::literal_character;
 
 /// Reads a definition. Errors are all that is wrong with it by itself, in order of place; after

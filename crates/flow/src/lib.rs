@@ -31,12 +31,12 @@ mod yaml;
 
 use kanat_model::nearest;
 
-pub use check::{parse, parse_response, parse_stored};
+pub use check::{parse, parse_response, parse_stored, parse_stored_response};
 pub use compile::{Identity, WebhookToken, compile};
 pub use definition::{Definition, config_json};
 pub use diagnostic::{Diagnostic, Severity};
 pub use literal::{literal_secrets, text_without_secrets, without_secrets};
 pub use names::{InstanceRef, Names, check_flow_name, check_names};
 pub use plan_json::plan_json;
-pub use response::{Response, ResponseTexts};
+pub use response::{Response, ResponseScope, ResponseTexts};
 pub use webhook_key::webhook_key;

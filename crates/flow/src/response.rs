@@ -3,7 +3,7 @@
 
 use kanat_proto::plan::v1 as plan;
 
-use crate::definition::{LocatedName, ReferenceKind};
+use crate::definition::{Definition, LocatedName, ReferenceKind};
 use crate::diagnostic::Diagnostic;
 use crate::names::{self, Names};
 
@@ -16,6 +16,28 @@ pub struct ResponseTexts<'t> {
     pub status: Option<&'t str>,
     /// An object from header names to texts that may be templates.
     pub headers: Option<&'t str>,
+}
+
+/// Parts of a flow that a response can read.
+#[derive(Debug, Clone, Default)]
+pub struct ResponseScope {
+    /// Names of the flow's steps.
+    pub steps: Vec<String>,
+    /// True if the flow has a target.
+    pub has_target: bool,
+}
+
+impl From<&Definition> for ResponseScope {
+    fn from(definition: &Definition) -> Self {
+        Self {
+            steps: definition
+                .steps
+                .iter()
+                .map(|step| step.name.clone())
+                .collect(),
+            has_target: definition.target.is_some(),
+        }
+    }
 }
 
 /// An answer that is right in itself.

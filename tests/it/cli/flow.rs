@@ -434,7 +434,7 @@ async fn what_runs_already_is_not_refused_when_something_around_it_has_changed()
 }
 
 #[tokio::test]
-async fn a_definition_whose_deploy_is_refused_is_reported_as_a_draft() {
+async fn a_definition_that_the_callers_of_the_flow_could_not_call_is_not_applied() {
     let app = TestApp::start().await;
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
@@ -449,9 +449,15 @@ async fn a_definition_whose_deploy_is_refused_is_reported_as_a_draft() {
     let refused = cli.run(&["flow", "apply", "quotes.yaml"]).await.fails(1);
     assert!(refused.contains("is called by published APIs"), "{refused}");
     assert!(
-        refused.contains("kept as a draft: flow quotes goes on as version 1"),
+        refused.ends_with("error: nothing was applied: 1 of 1 definitions are wrong\n"),
         "{refused}"
     );
+    let dry = ["flow", "deploy", "quotes", "--dry-run"];
+    cli.run(&["flow", "update", "quotes", "quotes.yaml"])
+        .await
+        .expect();
+    let refused = cli.run(&dry).await.fails(1);
+    assert!(refused.contains("its trigger stays api"), "{refused}");
 }
 
 #[tokio::test]

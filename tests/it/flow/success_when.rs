@@ -339,8 +339,18 @@ async fn a_test_judges_the_outputs_that_it_is_given() {
          response.body.ticket.id and steps.contact.output.job_id",
         desk.url()
     );
-    assert_eq!(refused["errors"][0]["message"], told, "{refused}");
+    let assumed = "; its output was given without a status, which counts as 200";
+    assert_eq!(
+        refused["errors"][0]["message"],
+        format!("{told}{assumed}"),
+        "{refused}"
+    );
     assert_eq!(refused["errors"][0]["field"], "steps.ticket");
+    let ticket = json!({"status": 200, "output": {"ticket": null}});
+    let refused = test(json!({"contact": {"job_id": "j"}, "ticket": ticket}))
+        .await
+        .expect(200);
+    assert_eq!(refused["errors"][0]["message"], told, "{refused}");
 
     for outputs in [json!({}), json!({"ticket": {"ticket": null}})] {
         let unknown = test(outputs).await.expect(200);

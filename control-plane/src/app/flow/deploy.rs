@@ -19,7 +19,7 @@ use kanat_store::{Db, Tx, environment, flow_version, meta};
 use serde_json::Value;
 
 use super::names::EnvironmentNames;
-use super::{definition, fields, identity, refuse_callers, uses, version, webhook};
+use super::{callers, definition, fields, identity, uses, version, webhook};
 use crate::app::audit::{self, Audited};
 use crate::app::{App, Call, Caller, ChangeResult, PublishTransaction, change, name};
 use crate::push::Rollout;

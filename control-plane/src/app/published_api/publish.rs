@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kanat_flow::{Response, parse_response};
+use kanat_flow::{Response, parse_stored_response};
 use kanat_model::published_api::{
     Cors, OAuth2, OnTimeout, Validation, VersionStatus, version_label,
 };
@@ -13,10 +13,9 @@ use kanat_proto::plan::v1 as plan;
 use kanat_store::published_api::version::Version;
 use kanat_store::published_api::{PublishedApi, uses};
 
-use super::version::response_texts;
 use super::{ApiView, seen};
 use crate::app::PublishTransaction;
-use crate::app::flow::EnvironmentNames;
+use crate::app::flow::{EnvironmentNames, response_texts};
 use crate::app::users::variable_id;
 use crate::carry::carry;
 
@@ -94,7 +93,7 @@ fn bare(version: &Version) -> plan::ApiVersion {
 
 /// It was right when it was stored; the flow's steps may have got other names since.
 fn response(api: &PublishedApi, version: &Version) -> Result<Response> {
-    parse_response(&response_texts(&version.content), None).map_err(|faults| {
+    parse_stored_response(&response_texts(&version.content), None).map_err(|faults| {
         let fault = faults.first().map(ToString::to_string).unwrap_or_default();
         tracing::error!(
             api.id = %api.id,

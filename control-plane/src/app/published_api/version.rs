@@ -2,7 +2,7 @@
 //! until they are ended.
 
 use kanat_engine::Answer;
-use kanat_flow::{Response, ResponseTexts, parse_response};
+use kanat_flow::{Response, parse_response, parse_stored_response};
 use kanat_model::id::PublishedApiId;
 use kanat_model::published_api::{MAX_VERSION, VersionStatus, version_label, version_number};
 use kanat_model::{Code, Error, FieldError, Result, Timestamp};
@@ -15,7 +15,7 @@ use kanat_store::published_api::{self, PublishedApi};
 use super::content::{CheckedContent, Content};
 use super::{ApiView, current, publish, seen};
 use crate::app::audit::{self, VersionOfApi};
-use crate::app::flow::{EnvironmentNames, deployed_plan, step_names};
+use crate::app::flow::{EnvironmentNames, response_scope, response_texts};
 use crate::app::{App, Call, ChangeResult, PublishTransaction};
 
 /// A version that was asked for, and all that goes with it.
@@ -165,7 +165,7 @@ pub async fn change_current(
 pub async fn check_current(db: &mut Db, api: &PublishedApi) -> Result<()> {
     let versions = version::list(db, &api.id).await?;
     let version = current(&versions).ok_or_else(Error::internal)?;
-    let response = parse_response(&response_texts(&version.content), None)
+    let response = parse_stored_response(&response_texts(&version.content), None)
         .map_err(|faults| refused(&faults))?;
     refuse_unfit_string(api, &response, &version.content).await
 }
@@ -217,7 +217,7 @@ async fn callable(db: &mut Db, api: &PublishedApi, name: &str) -> Result<Flow> {
     Ok(found)
 }
 
-/// The steps that an answer names are those of the draft or of what is deployed.
+/// Checks an answer, which reads the draft of the flow or what is deployed of it.
 async fn check_answer(
     app: &App,
     db: &mut Db,
@@ -225,12 +225,9 @@ async fn check_answer(
     texts: &Texts,
     api: &PublishedApi,
 ) -> Result<()> {
-    let mut steps = step_names(app, flow)?;
-    if let Some(plan) = deployed_plan(app, db, &flow.environment_id, &flow.id).await? {
-        steps.extend(plan.steps.into_iter().map(|step| step.name));
-    }
+    let scope = response_scope(app, db, flow).await?;
     let response =
-        parse_response(&response_texts(texts), Some(steps)).map_err(|faults| refused(&faults))?;
+        parse_response(&response_texts(texts), &scope).map_err(|faults| refused(&faults))?;
     let names = EnvironmentNames::load(db, &flow.environment_id).await?;
     let missing = response.check_names(&names);
     if !missing.is_empty() {
@@ -273,15 +270,6 @@ fn refused(faults: &[kanat_flow::Diagnostic]) -> Error {
             format!("the answer is wrong in {} places", many.len()),
             details,
         ),
-    }
-}
-
-/// The texts that an answer is made of.
-pub fn response_texts(texts: &Texts) -> ResponseTexts<'_> {
-    ResponseTexts {
-        mapping: texts.response_mapping.as_deref(),
-        status: texts.response_status.as_deref(),
-        headers: texts.response_headers.as_deref(),
     }
 }
 

@@ -23,8 +23,8 @@ pub(super) struct Place {
     pub(super) steps: usize,
     /// A connector instance whose config is `instance`.
     pub(super) instance: Option<InstanceOf>,
-    /// The target's answer is visible.
-    pub(super) target: bool,
+    /// Why the target's answer is not visible; `None` where it is.
+    pub(super) no_target: Option<&'static str>,
     /// The answer of a call, as `response`.
     pub(super) response: bool,
     /// A poll's memory.
@@ -53,7 +53,7 @@ impl Place {
             source: false,
             steps: 0,
             instance: None,
-            target: false,
+            no_target: Some("the target's answer comes after delivery, in a response mapping"),
             response: false,
             state: false,
             calls: true,
@@ -66,10 +66,7 @@ impl Place {
         let (seen, why) = match root {
             Root::Source | Root::Trigger => (self.source, "there is no payload yet"),
             Root::Steps => (self.steps > 0, "no step has run before"),
-            Root::Target => (
-                self.target,
-                "the target's answer comes after delivery, in a response mapping",
-            ),
+            Root::Target => (self.no_target.is_none(), self.no_target.unwrap_or_default()),
             Root::Instance => (self.instance.is_some(), "no connector is named for it"),
             Root::Response => (
                 self.response,

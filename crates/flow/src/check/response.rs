@@ -13,7 +13,7 @@ use super::expression::{Place, unwrapped};
 use super::{mapping, target};
 use crate::compile::{compiled_mapping, named_texts};
 use crate::diagnostic::{Diagnostic, Position};
-use crate::response::{Response, ResponseTexts};
+use crate::response::{Response, ResponseScope, ResponseTexts};
 use crate::yaml::{Node, Text, Value};
 
 const MAPPING: &str = "responseMapping";
@@ -23,20 +23,44 @@ const HEADERS: &str = "responseHeaders";
 /// The statuses that an answer may have.
 const STATUSES: std::ops::RangeInclusive<u32> = 200..=599;
 
-/// Reads the answer of an API whose flow has these steps; `None` when they are not to be compared.
-/// Errors are all that is wrong with it by itself.
+/// Reads the response mapping of an API for a flow with this scope.
+///
+/// # Errors
+///
+/// Everything that is wrong with it by itself, and what it reads that the flow does not have.
 pub fn parse_response(
     texts: &ResponseTexts,
-    steps: Option<Vec<String>>,
+    scope: &ResponseScope,
 ) -> Result<Response, Vec<Diagnostic>> {
-    // An answer whose steps are not to be compared is one that is stored.
-    let stored = steps.is_none();
-    let step_names = steps.unwrap_or_default();
-    let mut checker = Checker {
-        step_names,
-        any_step: stored,
-        stored,
+    read_all(Checker::default(), texts, Some(scope))
+}
+
+/// Reads a response mapping that was checked when it was stored, maybe by a build that knew fewer
+/// faults. Without a scope, what it reads of the flow is not checked.
+///
+/// # Errors
+///
+/// As of [`parse_response`], without the faults that earlier builds accepted.
+pub fn parse_stored_response(
+    texts: &ResponseTexts,
+    scope: Option<&ResponseScope>,
+) -> Result<Response, Vec<Diagnostic>> {
+    let checker = Checker {
+        stored: true,
         ..Checker::default()
+    };
+    read_all(checker, texts, scope)
+}
+
+fn read_all(
+    checker: Checker,
+    texts: &ResponseTexts,
+    scope: Option<&ResponseScope>,
+) -> Result<Response, Vec<Diagnostic>> {
+    let mut checker = Checker {
+        step_names: scope.map(|scope| scope.steps.clone()).unwrap_or_default(),
+        any_step: scope.is_none(),
+        ..checker
     };
     let mut made = plan::ResponseMapping::default();
     let mut body_is_always_string = false;
@@ -45,7 +69,7 @@ pub fn parse_response(
             node: &node,
             path: MAPPING.to_owned(),
         };
-        if let Some(read) = body(&mut checker, &cursor) {
+        if let Some(read) = body(&mut checker, &cursor, place(scope, MAPPING)) {
             body_is_always_string = read.is_always_string;
             made.body = Some(read.plan);
         }
@@ -57,18 +81,18 @@ pub fn parse_response(
                 node: &node,
                 path: STATUS.to_owned(),
             },
+            place(scope, STATUS),
         )
         .unwrap_or_default();
     }
     if let Some(node) = read(&mut checker, HEADERS, texts.headers) {
-        let place = place(&checker, HEADERS);
         let read = target::headers(
             &mut checker,
             &Cursor {
                 node: &node,
                 path: HEADERS.to_owned(),
             },
-            place,
+            place(scope, HEADERS),
         );
         made.headers = named_texts(&read.unwrap_or_default());
     }
@@ -86,16 +110,13 @@ pub fn parse_response(
     Err(diagnostics)
 }
 
-fn place(checker: &Checker, name: &'static str) -> Place {
-    let steps = if checker.any_step {
-        usize::MAX
-    } else {
-        checker.step_names.len()
-    };
+fn place(scope: Option<&ResponseScope>, name: &'static str) -> Place {
     Place {
         source: true,
-        steps,
-        target: true,
+        steps: scope.map_or(usize::MAX, |scope| scope.steps.len()),
+        no_target: scope
+            .is_some_and(|scope| !scope.has_target)
+            .then_some("the flow has no target"),
         response: true,
         ..Place::new(name)
     }
@@ -118,8 +139,7 @@ struct Body {
     is_always_string: bool,
 }
 
-fn body(checker: &mut Checker, cursor: &Cursor) -> Option<Body> {
-    let place = place(checker, MAPPING);
+fn body(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<Body> {
     match &cursor.node.value {
         Value::Map(_) => {
             let fields = mapping::block(checker, cursor, place)?;
@@ -147,8 +167,7 @@ fn body(checker: &mut Checker, cursor: &Cursor) -> Option<Body> {
 }
 
 /// The text of the expression.
-fn status(checker: &mut Checker, cursor: &Cursor) -> Option<String> {
-    let place = place(checker, STATUS);
+fn status(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<String> {
     let expression: Expression = checker.expression(cursor, place)?;
     let text = expression.text().trim().to_owned();
     let number: Option<f64> = text.parse().ok();
@@ -166,12 +185,22 @@ fn status(checker: &mut Checker, cursor: &Cursor) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn parse(mapping: &str) -> Result<Response, Vec<String>> {
-        let texts = ResponseTexts {
+    fn of(mapping: &str) -> ResponseTexts<'_> {
+        ResponseTexts {
             mapping: Some(mapping),
             ..ResponseTexts::default()
-        };
-        parse_response(&texts, Some(vec!["find".to_owned()])).map_err(|faults| {
+        }
+    }
+
+    fn scope(steps: &[&str], has_target: bool) -> ResponseScope {
+        ResponseScope {
+            steps: steps.iter().map(|&step| step.to_owned()).collect(),
+            has_target,
+        }
+    }
+
+    fn parse(mapping: &str) -> Result<Response, Vec<String>> {
+        parse_response(&of(mapping), &scope(&["find"], true)).map_err(|faults| {
             faults
                 .into_iter()
                 .map(|fault| format!("{}: {}", fault.path, fault.message))
@@ -271,7 +300,7 @@ mod tests {
                     status: Some(status),
                     headers: Some(headers),
                 },
-                Some(Vec::new()),
+                &scope(&[], true),
             )
         };
         let made = read("201", r#"{"Location": "/orders/{{ source.id }}"}"#)
@@ -318,26 +347,36 @@ mod tests {
         assert_eq!(made.tables().collect::<Vec<_>>(), ["countries"]);
         assert_eq!(made.adapters().collect::<Vec<_>>(), ["tidy"]);
         assert_eq!(
-            parse_response(&ResponseTexts::default(), None)
+            parse_stored_response(&ResponseTexts::default(), None)
                 .unwrap()
                 .to_plan(),
             None
         );
-        let steps = ResponseTexts {
-            mapping: Some(r#""steps.gone.output""#),
-            ..ResponseTexts::default()
-        };
-        assert!(
-            parse_response(&steps, None).is_ok()
-                && parse_response(&steps, Some(Vec::new())).is_err()
-        );
-        let slip = ResponseTexts {
-            mapping: Some(r#""target.respnse.body""#),
-            ..ResponseTexts::default()
-        };
-        assert!(
-            parse_response(&slip, None).is_ok(),
-            "a stored answer goes on"
-        );
+    }
+
+    #[test]
+    fn what_the_flow_does_not_have_is_a_fault() {
+        let step = of(r#""steps.gone.output""#);
+        let target = of(r#"{"number": "target.response.body.number"}"#);
+        for (texts, steps, has_target, message) in [
+            (step, &["find"][..], true, "the unknown step \"gone\""),
+            (step, &[], true, "no step has run before"),
+            (target, &["find"], false, "the flow has no target"),
+        ] {
+            let scope = scope(steps, has_target);
+            let new = parse_response(&texts, &scope).unwrap_err();
+            assert!(new[0].message.contains(message), "{new:?}");
+            let stored = parse_stored_response(&texts, Some(&scope)).unwrap_err();
+            assert_eq!(stored, new);
+            assert!(parse_stored_response(&texts, None).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_stored_response_goes_on_with_faults_that_earlier_builds_accepted() {
+        let slip = of(r#""target.respnse.body""#);
+        let scope = scope(&[], true);
+        assert!(parse_response(&slip, &scope).is_err());
+        assert!(parse_stored_response(&slip, Some(&scope)).is_ok());
     }
 }

@@ -3,6 +3,8 @@
 
 use kanat_model::id::{FlowId, PublishedApiId};
 
+use super::version::Content;
+use crate::record::record;
 use crate::statement::statements;
 use crate::{Db, Error};
 
@@ -36,4 +38,28 @@ statements! {
          ON published_api.id = published_api_version.api_id WHERE published_api_version.flow_id = \
          $1 AND published_api_version.status <> 'retired' AND published_api.deleted_at IS NULL \
          ORDER BY published_api.name LIMIT 10";
+
+    /// Returns the versions that serve and call the flow, in order of the names of their APIs.
+    fn calling_versions(flow: &FlowId) -> Vec<CallingVersion> =
+        "SELECT published_api.name AS api_name, published_api_version.number AS number, \
+         published_api_version.request_schema AS request_schema, \
+         published_api_version.response_schema AS response_schema, \
+         published_api_version.response_mapping AS response_mapping, \
+         published_api_version.response_status AS response_status, \
+         published_api_version.response_headers AS response_headers FROM published_api_version \
+         JOIN published_api ON published_api.id = published_api_version.api_id WHERE \
+         published_api_version.flow_id = $1 AND published_api_version.status <> 'retired' AND \
+         published_api.deleted_at IS NULL ORDER BY published_api.name, \
+         published_api_version.number";
+}
+
+record! {
+    /// A version of an API that calls a flow.
+    pub struct CallingVersion {
+        pub api_name: String,
+        pub number: u32,
+        pub content: Content {
+            request_schema, response_schema, response_mapping, response_status, response_headers
+        },
+    }
 }

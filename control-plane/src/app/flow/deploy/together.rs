@@ -9,18 +9,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kanat_flow::Definition;
-use kanat_flow::definition::Trigger;
 use kanat_model::id::EnvironmentId;
 use kanat_model::{Code, Error, Result};
 use kanat_store::audit::Entry;
 use kanat_store::flow::{self, Flow};
+use kanat_store::flow_use;
 use kanat_store::flow_version::{self, FlowVersion};
 use kanat_store::published::Resource;
-use kanat_store::{flow_use, published_api};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::{EnvironmentNames, refuse_callers};
+use super::{EnvironmentNames, callers};
 use crate::app::{App, Caller, PublishTransaction, audit, timetable};
 use crate::push::SetVersion;
 
@@ -251,11 +250,8 @@ async fn write(
         return Ok(WriteOutcome::Stale);
     }
     let mut flow = prepared.flow.clone();
-    if !matches!(prepared.definition.source.trigger, Trigger::Api) {
-        let callers = published_api::uses::callers(change, &flow.id).await?;
-        if let Err(refused) = refuse_callers(&flow, &callers, "its trigger stays api") {
-            return Ok(WriteOutcome::Refused(refused));
-        }
+    if let Some(refused) = callers::refusal(change, &flow, &prepared.definition).await? {
+        return Ok(WriteOutcome::Refused(refused));
     }
     match flow::update(change, &mut flow).await {
         Err(kanat_store::Error::Changed { .. }) => return Ok(WriteOutcome::Stale),

@@ -327,7 +327,7 @@ impl Run<'_> {
         }
         let begun = Instant::now();
         let body = Some(given.output.as_bytes()).filter(|body| body.len() <= RESPONSE_BODY_LIMIT);
-        let response = response_document(given.status, &HeaderMap::new(), body);
+        let response = response_document(given.status(), &HeaderMap::new(), body);
         let holds = self
             .evaluate(|program, input, resources| {
                 program.succeeds(Some(step), input, &response, resources)
@@ -338,7 +338,12 @@ impl Run<'_> {
             Ok(false) => {
                 let call = shown.as_deref().map(exchange::method_and_url);
                 let call = call.unwrap_or_else(|| format!("step {:?}", step.name()));
-                program.refusal(Some(step), &call, given.status)
+                let mut refusal = program.refusal(Some(step), &call, given.status());
+                if given.status.is_none() {
+                    refusal.message += "; its output was given without a status, which counts as \
+                                        200";
+                }
+                refusal
             }
             Err(failure) => failure,
         };
@@ -347,11 +352,8 @@ impl Run<'_> {
 
     /// Adds the output of a step to what expressions see.
     fn keep(&mut self, given: &StepOutput) {
-        let StepOutput {
-            step,
-            output,
-            status,
-        } = given;
+        let StepOutput { step, output, .. } = given;
+        let status = given.status();
         let mut kept = self.steps.clone().into_bytes();
         kept.pop();
         if kept.len() > 1 {

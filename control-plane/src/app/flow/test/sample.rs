@@ -51,7 +51,18 @@ pub struct StepOutput {
     pub step: String,
     /// JSON.
     pub output: String,
-    pub status: u16,
+    /// `None` when the output was given without one.
+    pub status: Option<u16>,
+}
+
+/// Status of an output that was given without one.
+const DEFAULT_STATUS: u16 = 200;
+
+impl StepOutput {
+    /// Returns the status that expressions see.
+    pub fn status(&self) -> u16 {
+        self.status.unwrap_or(DEFAULT_STATUS)
+    }
 }
 
 impl Sample {
@@ -176,13 +187,13 @@ fn step_output((step, value): (String, String)) -> StepOutput {
         return StepOutput {
             step,
             output,
-            status,
+            status: Some(status),
         };
     }
     StepOutput {
         step,
         output: value,
-        status: 200,
+        status: None,
     }
 }
 
@@ -288,8 +299,9 @@ mod tests {
     #[test]
     fn an_output_may_have_a_status() {
         let read = |value: &str| {
-            let StepOutput { output, status, .. } = step_output(("slot".into(), value.into()));
-            (output, status)
+            let given = step_output(("slot".into(), value.into()));
+            let status = given.status();
+            (given.output, status)
         };
         assert_eq!(
             read(r#"{"status": 201, "output": {"id": 1.10}}"#),

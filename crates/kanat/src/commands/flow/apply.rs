@@ -285,4 +285,18 @@ mod tests {
         let refused = unique(&sources).unwrap_err().to_string();
         assert!(refused.contains("both define the flow \"x\""), "{refused}");
     }
+
+    #[test]
+    fn a_refused_deploy_says_what_became_of_the_definition() {
+        let report = |flow| kept(&Json::from(flow), &failure("no".to_owned())).to_string();
+        assert_eq!(
+            report(json!({"name": "quotes", "draft": true, "deployedVersion": 1})),
+            "no\nthe definition is kept as a draft: flow quotes goes on as version 1"
+        );
+        assert_eq!(
+            report(json!({"name": "quotes", "draft": true})),
+            "no\nthe definition is kept as a draft: flow quotes does not run"
+        );
+        assert_eq!(report(json!({"name": "quotes", "draft": false})), "no");
+    }
 }

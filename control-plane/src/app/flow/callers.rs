@@ -1,0 +1,94 @@
+//! Published APIs that call a flow: neither the flow nor what their responses read of it is taken
+//! from them.
+
+use kanat_flow::definition::Trigger;
+use kanat_flow::{
+    Definition, Diagnostic, ResponseScope, ResponseTexts, Severity, parse_stored_response,
+};
+use kanat_model::id::FlowId;
+use kanat_model::published_api::version_label;
+use kanat_model::{Error, Result};
+use kanat_store::Db;
+use kanat_store::flow::Flow;
+use kanat_store::published_api::uses::{self, CallingVersion};
+use kanat_store::published_api::version::Content;
+
+/// Refuses to take a flow from the APIs that call it.
+pub async fn refuse(db: &mut Db, flow: &Flow, consequence: &str) -> Result<()> {
+    match called_by(&uses::callers(db, &flow.id).await?) {
+        None => Ok(()),
+        Some(called) => Err(Error::precondition(format!(
+            "flow {:?} {called}; {consequence}",
+            flow.name
+        ))),
+    }
+}
+
+/// Returns why the definition cannot be deployed as that of `flow`: an API could not call it any
+/// more, or its response would lack a value.
+pub async fn refusal(db: &mut Db, flow: &Flow, definition: &Definition) -> Result<Option<Error>> {
+    let faults = faults(db, &flow.id, definition).await?;
+    let refused = || Error::precondition(format!("flow {:?} {}", flow.name, faults.join("; ")));
+    Ok((!faults.is_empty()).then(refused))
+}
+
+/// Returns a warning for each reason of a [`refusal`].
+pub async fn warnings(
+    db: &mut Db,
+    flow: &FlowId,
+    definition: &Definition,
+) -> Result<Vec<Diagnostic>> {
+    let warning = |fault: String| Diagnostic {
+        severity: Severity::Warning,
+        message: format!("the flow {fault}"),
+        path: String::new(),
+        line: 1,
+        column: 1,
+    };
+    let faults = faults(db, flow, definition).await?;
+    Ok(faults.into_iter().map(warning).collect())
+}
+
+async fn faults(db: &mut Db, flow: &FlowId, definition: &Definition) -> Result<Vec<String>> {
+    if !matches!(definition.source.trigger, Trigger::Api) {
+        let called = called_by(&uses::callers(db, flow).await?);
+        return Ok(called
+            .map(|called| format!("{called}; its trigger stays api"))
+            .into_iter()
+            .collect());
+    }
+    let scope = ResponseScope::from(definition);
+    let versions = uses::calling_versions(db, flow).await?;
+    Ok(versions
+        .iter()
+        .filter_map(|version| lost_value(version, &scope))
+        .collect())
+}
+
+/// Returns the texts of a version from which its response is made.
+pub fn response_texts(content: &Content) -> ResponseTexts<'_> {
+    ResponseTexts {
+        mapping: content.response_mapping.as_deref(),
+        status: content.response_status.as_deref(),
+        headers: content.response_headers.as_deref(),
+    }
+}
+
+fn called_by(callers: &[String]) -> Option<String> {
+    (!callers.is_empty()).then(|| format!("is called by published APIs: {}", callers.join(", ")))
+}
+
+/// Returns the first value of the version's response that a flow of this scope does not have.
+fn lost_value(version: &CallingVersion, scope: &ResponseScope) -> Option<String> {
+    let texts = response_texts(&version.content);
+    let faults = parse_stored_response(&texts, Some(scope)).err()?;
+    let fault = faults.first()?;
+    Some(format!(
+        "is called by published API {:?}, of which version {} reads what the definition does not \
+         have ({}: {}); change its response first",
+        version.api_name,
+        version_label(version.number),
+        fault.path,
+        fault.message
+    ))
+}
