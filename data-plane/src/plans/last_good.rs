@@ -127,7 +127,7 @@ impl LastGoodStore {
 
     /// Seals files that are under a former key under the one in use, and returns their number.
     /// Older files of an environment are removed: they are for the case that the newest one is
-    /// damaged.
+    /// damaged. Files of an environment of which none can be opened stay as they are.
     ///
     /// # Errors
     /// A file cannot be read or written. The remaining files stay under their former key.
@@ -140,14 +140,20 @@ impl LastGoodStore {
                     stale.push((number, path));
                 }
             }
-            let newest = files(&folder).last().map_or(0, |(number, _)| *number);
-            let is_stale = stale.last().is_some_and(|(number, _)| *number == newest);
-            if is_stale
-                && let Some((number, path)) = stale
-                    .iter()
-                    .rev()
-                    .find(|(number, path)| self.is_whole(&folder, *number, path))
-            {
+            if stale.is_empty() {
+                continue;
+            }
+            let all = files(&folder);
+            let readable = all
+                .iter()
+                .rev()
+                .find(|(number, path)| self.is_whole(&folder, *number, path));
+            // The key that opens these files may come back.
+            let Some((number, path)) = readable else {
+                continue;
+            };
+            if stale.iter().any(|(stale, _)| stale == number) {
+                let newest = all.last().map_or(0, |(number, _)| *number);
                 // The writer of a file appends under the place of its own records.
                 self.open
                     .retain(|id, _| self.folder.join(folder_name(id)) != folder);

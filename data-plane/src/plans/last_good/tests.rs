@@ -249,6 +249,25 @@ fn what_another_key_sealed_is_not_found() {
     assert!(other.load().sets.is_empty());
 }
 
+/// Returns what a node with this key alone finds at its start, at which it seals files anew.
+fn found_at_start(folder: &Path, key: [u8; 32]) -> Option<EnvironmentSet> {
+    let sealer = Arc::new(Sealer::from_keys(&[key]).unwrap());
+    let mut store = LastGoodStore::new(folder.to_owned(), sealer);
+    let found = store.load().sets.pop();
+    store.reseal().unwrap();
+    found
+}
+
+#[test]
+fn a_start_with_a_wrong_key_leaves_the_plans_for_the_right_one() {
+    let mut saved = Fixture::new();
+    saved.put(&table("lt_1"));
+    let folder = saved.folder.path();
+    assert!(found_at_start(folder, [8; 32]).is_none());
+    let found = found_at_start(folder, [7; 32]).unwrap();
+    assert_eq!(found.set_hash, saved.environment.set_hash);
+}
+
 #[test]
 fn what_a_former_key_sealed_is_sealed_anew_and_goes_on_from_there() {
     let mut saved = Fixture::new();
