@@ -17,7 +17,7 @@ use kanat_proto::node::v1::control_message::Kind as Out;
 use kanat_proto::node::v1::{
     ControlMessage, Drain, Heartbeat, Hello, NodeMessage, ObservedRequest, Welcome,
 };
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
@@ -39,6 +39,8 @@ pub struct Session {
     /// Ids or names of the environments that the node asked for; none for all.
     named: Vec<String>,
     grant: Grant,
+    /// Marks each change of the environments since the session read them.
+    known_environments: watch::Receiver<BTreeMap<EnvironmentId, String>>,
     /// Welcome to send, with the list of the node's environments. The first one is sent before any
     /// push. A later one is sent once the node holds all its environments, so that it can always
     /// serve all of the list.
@@ -73,6 +75,8 @@ impl Session {
         inbound: Streaming<NodeMessage>,
         outbound: mpsc::Sender<Result<ControlMessage, Status>>,
     ) -> Result<Self, Status> {
+        // Subscribed before the read, so that no change falls in between.
+        let known_environments = context.environments.subscribe();
         let (epoch, all) = environments(&context).await?;
         let schemas = Schemas {
             min: hello.min_plan_schema,
@@ -125,6 +129,7 @@ impl Session {
             subscriptions,
             named,
             grant,
+            known_environments,
             unsent_welcome,
             nonce,
             schemas,
@@ -193,8 +198,7 @@ impl Session {
         registration: &Registration<'_>,
     ) -> Result<Infallible, End> {
         let mut feed_reads = self.context.watch_feed_reads();
-        let mut environments = self.context.environments.subscribe();
-        environments.borrow_and_update();
+        let mut environments = self.known_environments.clone();
         let mut drain_requests = registration.drain_requests();
         let mut questions = self.context.observations.questions();
         questions.borrow_and_update();
@@ -261,11 +265,8 @@ impl Session {
 
     /// Updates the subscriptions after environments were created or removed.
     async fn update_subscriptions(&mut self, registration: &Registration<'_>) -> Result<(), End> {
-        // The database may be away for a moment, which is no reason to end the stream: the next
-        // change of the environments brings the rest.
-        let Ok((epoch, all)) = environments(&self.context).await else {
-            return Ok(());
-        };
+        // A node that reconnects gets all its environments, and runs its plans meanwhile.
+        let (epoch, all) = environments(&self.context).await.map_err(End::Failed)?;
         // A name that another environment has now may not be open to the node.
         let open = all.into_iter().filter(|environment| {
             self.grant

@@ -4,10 +4,12 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use kanat_model::Timestamp;
+use kanat_model::id::EnvironmentId;
 use kanat_proto::node::v1::EnvironmentState;
 use kanat_store::environment::{self, Environment};
 use tokio::sync::watch;
 use tokio::task::yield_now;
+use tonic::Code;
 
 use super::Control;
 use crate::push::feed::Feed;
@@ -72,4 +74,16 @@ async fn the_feed_of_a_deleted_environment_ends_once_no_stream_follows_it() {
     while ended.strong_count() > 0 {
         yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_new_environments_cannot_be_read_so_that_the_node_asks_again() {
+    let control = Control::start().await;
+    let mut node = control.up_to_date().await;
+    control.store.close().await;
+    control.hub.context.environments.send_modify(|known| {
+        known.insert(EnvironmentId::generate(), "canary".to_owned());
+    });
+    let ended = node.pushed().await.unwrap_err();
+    assert_eq!(ended.code(), Code::Unavailable);
 }
