@@ -415,7 +415,11 @@ impl Bucket {
         self.refill(view);
         self.limits = limits;
         self.share = self.share.min(limits.rate.calls);
-        self.microtokens = self.microtokens.min(capacity(self.share));
+        let size = match (self.share_expires_at, self.fallback_since(view)) {
+            (None, Some(_)) => self.fallback_size(view),
+            _ => capacity(self.share),
+        };
+        self.microtokens = self.microtokens.min(size);
         self.pool_empty_until = None;
         self.day.allowance = self.day.allowance.min(limits.per_day);
         (self.day.pool_empty_until, self.day.offline_left) = (None, None);
@@ -441,12 +445,7 @@ impl Bucket {
                 let limit = self.limits.rate.calls;
                 let nodes = view.nodes.max(1);
                 self.refilled_at = self.refilled_at.max(since.min(view.now));
-                self.gain_until(
-                    view.now,
-                    limit,
-                    nodes,
-                    (capacity(limit) / u64::from(nodes)).max(MICROTOKENS_PER_TOKEN),
-                );
+                self.gain_until(view.now, limit, nodes, self.fallback_size(view));
             }
             (None, None) => (self.microtokens, self.refilled_at) = (0, view.now),
         }
@@ -486,6 +485,12 @@ impl Bucket {
                 Duration::ZERO
             };
         (since <= view.now).then_some(since)
+    }
+
+    /// Returns the size of this node's equal part of the limit, in millionths of a token.
+    fn fallback_size(&self, view: &ClusterView) -> u64 {
+        let part = capacity(self.limits.rate.calls) / u64::from(view.nodes.max(1));
+        part.max(MICROTOKENS_PER_TOKEN)
     }
 
     /// Returns whether the store has no token to give.

@@ -166,6 +166,11 @@ impl Ledger {
             now
         };
         self.refilled_at = self.refilled_at.min(now);
+        // Leases that were granted before the clock went back last no longer than others.
+        let latest = lease_end(now);
+        for lease in &mut self.leases {
+            lease.until = lease.until.min(latest);
+        }
         self.leases.sort_by_key(|lease| lease.until);
         let (ended, going): (Vec<_>, Vec<_>) = std::mem::take(&mut self.leases)
             .into_iter()
@@ -279,6 +284,8 @@ impl Ledger {
                 .map(|lease| u64::from(lease.wanted.min(self.limit)))
                 .sum::<u64>();
         let target = match u64::from(self.limit) {
+            // A lease that is left is that of a node which has gone.
+            _ if requester.nodes <= 1 => wanted,
             limit if all <= limit => wanted,
             limit => u32::try_from(limit * u64::from(wanted) / all).unwrap_or(wanted),
         };
@@ -308,8 +315,7 @@ impl Ledger {
         self.microtokens -= tokens;
         self.leases.retain(|lease| lease.owner != *requester.owner);
         if share > 0 || wanted > 0 {
-            let until =
-                now.saturating_add(i64::try_from(SHARE_LEASE.as_millis()).unwrap_or(i64::MAX));
+            let until = lease_end(now);
             let node = requester.node.clone();
             let owner = requester.owner.clone();
             self.leases.push(ShareLease {
@@ -332,6 +338,11 @@ impl Ledger {
             u64::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX),
         ))
     }
+}
+
+/// Returns the end of a lease that is granted at `now`.
+fn lease_end(now: i64) -> i64 {
+    now.saturating_add(i64::try_from(SHARE_LEASE.as_millis()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

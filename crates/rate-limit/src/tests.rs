@@ -425,6 +425,26 @@ fn a_lower_limit_holds_at_once() {
 }
 
 #[test]
+fn a_connector_of_one_node_keeps_its_tokens_when_its_rate_changes() {
+    let begun = Instant::now();
+    let view = ClusterView::local(begun);
+    let limits = |calls| Limits {
+        rate: Rate::per_second(calls),
+        per_day: 0,
+    };
+    let mut bucket = Bucket::new_full(limits(10), view.now);
+    let mut admits = |calls| {
+        matches!(
+            bucket.try_admit(limits(calls), 0, &view),
+            Decision::Admit(_)
+        )
+    };
+    assert!(admits(10));
+    assert_eq!((0..50).filter(|_| admits(5)).count(), 5);
+    assert!(!admits(20));
+}
+
+#[test]
 fn an_idle_key_gives_all_back() {
     let mut two = Nodes::new(2, 100, 100_000);
     two.load(3, &[60, 60]);

@@ -388,3 +388,33 @@ fn what_cannot_be_read_begins_with_nothing() {
         0
     );
 }
+
+#[test]
+fn the_share_of_a_node_that_died_before_the_clock_went_back_returns_after_one_lease() {
+    let mut key = Key::new(10);
+    key.nodes = 2;
+    let gain = key.asks("a", |request| request.wanted = Some(10));
+    assert_eq!(gain.share, 5);
+    key.now -= 3_600_000;
+    key.asks("b", |_| {});
+    key.now += i64::try_from(SHARE_LEASE.as_millis()).unwrap();
+    key.asks("b", |_| {});
+    assert_eq!(key.ledger.unheld_share(), 10);
+}
+
+#[test]
+fn a_node_alone_need_not_give_up_what_it_holds_for_a_lease_that_is_left() {
+    let mut key = Key::new(100);
+    key.nodes = 2;
+    key.asks("a", |request| request.wanted = Some(75));
+    key.asks("b", |request| request.wanted = Some(20));
+    key.nodes = 1;
+    key.asks("b", |request| {
+        (request.held, request.wanted) = (20, Some(100))
+    });
+    let gain = key.asks("a", |request| {
+        (request.held, request.wanted) = (50, Some(100))
+    });
+    assert_eq!(gain.target, 100);
+    assert!(gain.share >= 50);
+}
