@@ -64,7 +64,7 @@ impl PlanStreamClient {
             return;
         };
         if let Err(error) = self.adopt(fallback).await {
-            tracing::warn!(%error, "there are no fallback plans either");
+            tracing::warn!(%error, "the fallback plans cannot be read, run or saved");
         }
     }
 

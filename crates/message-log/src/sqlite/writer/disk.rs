@@ -63,11 +63,12 @@ impl Writer {
             operations,
             includes_pending,
         } = batch;
-        let refusal = self.write_failures.log(error, operations.len());
         let (appends, rest): (Vec<_>, Vec<_>) = operations
             .into_iter()
             .partition(|operation| operation.work.brings_messages());
         let is_single = appends.is_empty() && rest.len() == 1;
+        let refused = if is_single { 1 } else { appends.len() };
+        let refusal = self.write_failures.log(error, refused);
         self.refuse(appends, &refusal);
         if !is_single {
             let rest = Batch {
