@@ -1,5 +1,6 @@
-//! By the clock on the wall: three control planes on one PostgreSQL fire each minute once, also
-//! when one of them dies in the midst of it.
+//! Several control planes on one PostgreSQL fire each minute once, also when one of them dies in
+//! the midst of it. This is the longest test, as it goes by the clock on the wall: tests start in
+//! order of their names, and this name is an early one.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use kanat_tests::split::Split;
 use kanat_tests::{FakeTarget, Rest};
 use serde_json::Value;
 
-use super::{path_of, scheduled};
+use crate::schedule::{path_of, scheduled};
 
 const FLOWS: usize = 12;
 

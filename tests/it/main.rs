@@ -12,6 +12,7 @@ mod bounds;
 mod cli;
 mod clients;
 mod connector;
+mod control_planes;
 mod conventions;
 mod docs;
 mod egress;

@@ -1,6 +1,5 @@
 //! Schedules: they come with a deploy, and fire by the clock.
 
-mod fire;
 mod get;
 mod list;
 mod preview;
