@@ -4,6 +4,7 @@ mod create;
 mod delete;
 mod deploy;
 mod diff;
+mod earlier_version;
 mod get;
 mod list;
 mod literal;

@@ -125,7 +125,7 @@ pub async fn update(call: &Call, id: &AdapterId, update: Update) -> Result<Chang
         return change.commit(after).await;
     }
     if (&after.name, after.kind) != (&before.name, before.kind) {
-        refuse_users(&mut change, &before, "its name and its type stay").await?;
+        refuse_users(call, &mut change, &before, "its name and its type stay").await?;
     }
     after.updated_at = Timestamp::now();
     adapter::update(&mut change, &mut after).await?;
@@ -143,7 +143,7 @@ pub async fn delete(call: &Call, id: &AdapterId) -> Result<ChangeResult<()>> {
     else {
         return change.commit(()).await;
     };
-    refuse_users(&mut change, &found, "it stays").await?;
+    refuse_users(call, &mut change, &found, "it stays").await?;
     adapter::delete(
         &mut change,
         &call.caller.environment_id,
@@ -224,10 +224,10 @@ async fn check_code(call: &Call, code: String) -> Result<String> {
     }
 }
 
-async fn refuse_users(db: &mut Db, adapter: &Adapter, what: &str) -> Result<()> {
+async fn refuse_users(call: &Call, db: &mut Db, adapter: &Adapter, what: &str) -> Result<()> {
     let id = Resource::Adapter.resource_id(&adapter.id);
     let is_called = format!("adapter {:?} is called by", adapter.name);
-    users::refuse(db, &id, &is_called, &format!("; {what}")).await
+    users::refuse(&call.app, db, &id, &is_called, &format!("; {what}")).await
 }
 
 async fn publish(change: &mut PublishTransaction<'_>, adapter: &Adapter) -> Result<()> {

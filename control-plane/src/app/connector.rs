@@ -264,6 +264,7 @@ pub async fn delete(call: &Call, id: &InstanceId) -> Result<ChangeResult<()>> {
     };
     let is_used = format!("connector instance {:?} is used by", instance.name);
     users::refuse(
+        &call.app,
         &mut change,
         &Kind::ConnectorInstance.resource_id(id),
         &is_used,

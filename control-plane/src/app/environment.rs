@@ -89,7 +89,7 @@ pub async fn update(
     let mut after = before.clone();
     set(&call.app, &mut after, fields)?;
     if after != before {
-        variables::refuse_removals(&mut change, &before, &after).await?;
+        variables::refuse_removals(&call.app, &mut change, &before, &after).await?;
         if after.base_url != before.base_url {
             refuse_hosts_of_others(&mut change, &after).await?;
         }

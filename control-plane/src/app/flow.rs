@@ -262,7 +262,7 @@ pub async fn delete(call: &Call, id: &FlowId) -> Result<ChangeResult<()>> {
     )
     .await?;
     if flow.version > 0 {
-        flow_use::replace(&mut change, id, &[]).await?;
+        flow_use::replace(&mut change, id, flow.version, &[]).await?;
         schedule::delete_of_flow(&mut change, id).await?;
         change.remove(Kind::Flow, id).await?;
         change.urgent();

@@ -85,6 +85,7 @@ pub async fn delete(call: &Call, id: &LookupTableId) -> Result<ChangeResult<()>>
     };
     let is_read = format!("lookup table {:?} is read by", table.name);
     users::refuse(
+        &call.app,
         &mut change,
         &Kind::LookupTable.resource_id(id),
         &is_read,

@@ -1,8 +1,13 @@
-//! Resources that stay because deployed flows or published APIs use them.
+//! Resources that stay because deployed flows, published APIs or waiting messages use them.
 
+use kanat_message_log::{Filter, Position, Tenant};
 use kanat_model::Error;
+use kanat_model::message::Status;
+use kanat_model::page::Page;
 use kanat_store::published_api::uses;
 use kanat_store::{Db, flow_use};
+
+use crate::app::App;
 
 /// Users that an error names. The store returns one more where there are more.
 const MAX_NAMED: usize = 10;
@@ -15,6 +20,7 @@ pub fn variable_id(environment: &str, name: &str) -> String {
 /// Refuses a change of a resource that is in use. The error says `is_used`, as in `adapter "x" is
 /// called by`, the users, and then `consequence`.
 pub async fn refuse(
+    app: &App,
     db: &mut Db,
     resource_id: &str,
     is_used: &str,
@@ -25,6 +31,10 @@ pub async fn refuse(
     for (kind, users) in [
         ("deployed flows", flows),
         ("the answers of published APIs", apis),
+        (
+            "messages that wait under earlier versions of the flows",
+            waiting(app, db, resource_id).await?,
+        ),
     ] {
         if !users.is_empty() {
             let named = users[..users.len().min(MAX_NAMED)].join(", ");
@@ -38,4 +48,29 @@ pub async fn refuse(
         }
     }
     Ok(())
+}
+
+/// Returns the names of flows with messages that wait under an earlier version which uses the
+/// resource: these messages could not end well without it.
+async fn waiting(app: &App, db: &mut Db, resource_id: &str) -> Result<Vec<String>, Error> {
+    let mut names = Vec::new();
+    for user in flow_use::former(db, resource_id).await? {
+        let tenant = Tenant {
+            account_id: user.account_id,
+            environment_id: user.environment_id,
+        };
+        let filter = Filter {
+            statuses: Status::WAITING.to_vec(),
+            max_version: Some(user.last_version),
+            ..Filter::flow(tenant, user.flow_id)
+        };
+        let one = Position::Page(Page {
+            limit: 1,
+            offset: 0,
+        });
+        if app.log.list(&filter, one).await?.total > 0 {
+            names.push(user.name);
+        }
+    }
+    Ok(names)
 }

@@ -26,6 +26,8 @@ pub struct Filter {
     pub search: Option<String>,
     /// Only these, when any are given; at most [`Filter::MAX_IDS`].
     pub ids: Vec<MessageId>,
+    /// Only messages of this version of the flow and of earlier ones.
+    pub max_version: Option<u32>,
 }
 
 impl Filter {
@@ -51,6 +53,7 @@ impl Filter {
             until: None,
             search: None,
             ids: Vec::new(),
+            max_version: None,
         }
     }
 }

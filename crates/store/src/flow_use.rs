@@ -1,6 +1,7 @@
-//! Which resources a deployed flow reads or calls, so that none is deleted under it.
+//! Which resources a deployed flow reads or calls, so that none is deleted under it, and which ones
+//! it did in earlier versions, under which messages may wait.
 
-use kanat_model::id::FlowId;
+use kanat_model::id::{AccountId, EnvironmentId, FlowId};
 
 use crate::record::record;
 use crate::statement::statements;
@@ -10,9 +11,21 @@ const CLEAR: &str = "DELETE FROM flow_use WHERE flow_id = $1";
 const INSERT: &str =
     "INSERT INTO flow_use (flow_id, resource_id) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 
-/// Says anew what the flow uses, such as `lookup_table/<id>`; nothing when it is no longer
-/// deployed.
-pub async fn replace(db: &mut Db, flow: &FlowId, resource_ids: &[String]) -> Result<(), Error> {
+const NOTE_FORMER: &str = "INSERT INTO former_flow_use (flow_id, resource_id, last_version) \
+                           SELECT flow_id, resource_id, $2 FROM flow_use WHERE flow_id = $1 ON \
+                           CONFLICT (flow_id, resource_id) DO UPDATE SET last_version = \
+                           excluded.last_version";
+
+/// Says anew what the flow uses from `version` on, such as `lookup_table/<id>`; nothing when it is
+/// no longer deployed. What it used before is noted as used up to the version before.
+pub async fn replace(
+    db: &mut Db,
+    flow: &FlowId,
+    version: u32,
+    resource_ids: &[String],
+) -> Result<(), Error> {
+    db.execute(NOTE_FORMER, &[flow, &version.saturating_sub(1)])
+        .await?;
     db.execute(CLEAR, &[flow]).await?;
     for resource_id in resource_ids {
         db.execute(INSERT, &[flow, resource_id]).await?;
@@ -33,6 +46,25 @@ statements! {
     fn users(resource_id: &str) -> Vec<String> =
         "SELECT flow.name AS name FROM flow_use JOIN flow ON flow.id = flow_use.flow_id WHERE \
          flow_use.resource_id = $1 AND flow.deleted_at IS NULL ORDER BY flow.name LIMIT 11";
+
+    /// Returns the flows that have used the resource in an earlier version, by their names.
+    fn former(resource_id: &str) -> Vec<FormerUser> =
+        "SELECT flow.id AS id, flow.account_id AS account_id, flow.environment_id AS \
+         environment_id, flow.name AS name, former_flow_use.last_version AS last_version FROM \
+         former_flow_use JOIN flow ON flow.id = former_flow_use.flow_id WHERE \
+         former_flow_use.resource_id = $1 AND flow.deleted_at IS NULL ORDER BY flow.name";
+}
+
+record! {
+    /// A flow that has used a resource in an earlier version.
+    pub struct FormerUser {
+        pub flow_id: FlowId as "id",
+        pub account_id: AccountId,
+        pub environment_id: EnvironmentId,
+        pub name: String,
+        /// Latest version that has used it.
+        pub last_version: u32,
+    }
 }
 
 record! {

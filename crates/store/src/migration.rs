@@ -36,6 +36,7 @@ const MIGRATIONS: &[&str] = texts![
     "0022_environment_retention",
     "0023_member",
     "0024_flow_text",
+    "0025_former_flow_use",
 ];
 
 /// The schema from which on words of resources are in an index.

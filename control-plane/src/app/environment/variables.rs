@@ -9,6 +9,7 @@ use kanat_store::Db;
 use kanat_store::environment::Environment;
 use serde_json::{Map, Value};
 
+use crate::app::App;
 use crate::app::users::{self, variable_id};
 
 /// Variables of an environment.
@@ -65,11 +66,16 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Refuses an update that takes away variables which are in use.
-pub async fn refuse_removals(db: &mut Db, before: &Environment, after: &Environment) -> Result<()> {
+pub async fn refuse_removals(
+    app: &App,
+    db: &mut Db,
+    before: &Environment,
+    after: &Environment,
+) -> Result<()> {
     for name in before.variables.keys() {
         if !after.variables.contains_key(name) {
             let id = variable_id(before.id.as_str(), name);
-            users::refuse(db, &id, &format!("variable {name:?} is read by"), "").await?;
+            users::refuse(app, db, &id, &format!("variable {name:?} is read by"), "").await?;
         }
     }
     Ok(())

@@ -102,6 +102,7 @@ impl Query {
             until: instant("until", self.until.as_deref())?,
             search: search(self.search)?,
             ids: self.ids.into_iter().map(MessageId::new).collect(),
+            max_version: None,
         })
     }
 }

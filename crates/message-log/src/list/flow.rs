@@ -128,6 +128,9 @@ fn write<D: Dialect>(query: &mut Statement<D>, columns: &'static str, filter: &F
         }
     }
     query.received(filter.since, filter.until);
+    if let Some(version) = filter.max_version {
+        query.number(" AND m.flow_version <= ", i64::from(version));
+    }
     D::ids(query, filter);
     if let Some(text) = &filter.search {
         D::search(query, text);

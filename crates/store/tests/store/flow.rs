@@ -365,14 +365,20 @@ async fn what_a_deployed_flow_uses_is_known_until_it_is_deleted(test: TestStore)
         "lookup_table/lt_1".to_owned(),
         "connector_instance/ci_1".to_owned(),
     ];
-    flow_use::replace(&mut tx, &row.id, &uses).await.unwrap();
+    flow_use::replace(&mut tx, &row.id, 1, &uses).await.unwrap();
     assert_eq!(
         flow_use::users(&mut tx, "lookup_table/lt_1").await.unwrap(),
         ["orders"]
     );
-    flow_use::replace(&mut tx, &row.id, &uses[2..])
+    flow_use::replace(&mut tx, &row.id, 2, &uses[2..])
         .await
         .unwrap();
+    let former = flow_use::former(&mut tx, "lookup_table/lt_1")
+        .await
+        .unwrap();
+    assert_eq!(former.len(), 1);
+    assert_eq!(former[0].name, "orders");
+    assert_eq!(former[0].last_version, 1);
     assert!(
         flow_use::users(&mut tx, "lookup_table/lt_1")
             .await
@@ -388,4 +394,6 @@ async fn what_a_deployed_flow_uses_is_known_until_it_is_deleted(test: TestStore)
             .unwrap()
             .is_empty()
     );
+    let former = flow_use::former(&mut tx, "lookup_table/lt_1").await;
+    assert!(former.unwrap().is_empty());
 }

@@ -273,6 +273,6 @@ async fn write(
     prepared.deployed_by.note_made(change, &flow.id).await?;
     audit::write(change, &prepared.entry).await?;
     timetable::follow(change, &flow, &prepared.definition, flow.updated_at).await?;
-    flow_use::replace(change, &flow.id, &prepared.uses).await?;
+    flow_use::replace(change, &flow.id, flow.version, &prepared.uses).await?;
     Ok(WriteOutcome::Written(Box::new(flow)))
 }
