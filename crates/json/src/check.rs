@@ -96,6 +96,13 @@ mod tests {
             "found `}`, expected a key in double quotes",
         );
         refuses("{\"é\" 1}", 1, 6, "found `1`, expected `:`");
+        refuses(
+            "{'a': 1}",
+            1,
+            2,
+            "found `'`, expected a key in double quotes",
+        );
+        refuses("[1 \"b\"]", 1, 4, "found `\"`, expected `,` or `]`");
         refuses("[1 2]", 1, 4, "found `2`, expected `,` or `]`");
         refuses("[1,]", 1, 4, "found `]`, expected a value");
         refuses("01", 1, 2, "a number with a leading zero");

@@ -356,7 +356,10 @@ impl<'t, 'v, V: Visitor> Lexer<'t, 'v, V> {
                 let rest = self.text.get(self.position..).unwrap_or_default();
                 let found = rest.chars().next().map_or_else(
                     || "the end".to_owned(),
-                    |found| format!("`{}`", found.escape_debug()),
+                    |found| match found {
+                        '"' | '\'' | '\\' => format!("`{found}`"),
+                        _ => format!("`{}`", found.escape_debug()),
+                    },
                 );
                 format!("found {found}, expected {}", expected.describe())
             }

@@ -17,6 +17,7 @@ async fn a_value_is_one_line_and_a_fault_has_its_column() {
         ),
         (&["source.none", "--data", "order.json"], ""),
         (&["source"], ""),
+        (&["source.n", "--data", "{\"n\": 2.50}"], "2.50\n"),
         (&["-5.5 % 2"], "-1.5\n"),
         (&["-source.n", "--data", "order.json"], "-1.1\n"),
         (

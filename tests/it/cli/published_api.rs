@@ -150,7 +150,7 @@ async fn an_api_is_published_and_called_from_the_shell() {
     let early = ["version", "retire", "quotes", "v1", "--force"];
     let asked = cli.run(&early).await.fails(1);
     assert!(
-        asked.contains("2099-12-31") && asked.contains("--yes"),
+        asked.contains("although it was to answer until 2099-12-31") && asked.contains("--yes"),
         "{asked}"
     );
     cli.run(&[&early[..], &["--yes"]].concat()).await.expect();

@@ -21,7 +21,8 @@ pub struct Eval {
     #[arg(allow_hyphen_values = true)]
     text: String,
     /// JSON file that is `source`, or a text: one whose name ends with `.csv`, `.tsv` or `.xml`;
-    /// `-` is standard input [default: `source` is undefined].
+    /// `-` is standard input. An object or a list may stand in the place of the file's name
+    /// [default: `source` is undefined].
     #[arg(long)]
     data: Option<String>,
     /// The text is a template: a text with `{{ }}`.
@@ -99,7 +100,7 @@ fn refuse_variable(chosen: Option<&str>) -> Result<()> {
 
 /// Returns the payload in a file as JSON.
 fn source(path: &str) -> Result<String> {
-    let data = input::text(path)?;
+    let data = input::inline(path).map_or_else(|| input::text(path), |data| Ok(data.to_owned()))?;
     if input::is_text(path, None) {
         let mut written = Vec::new();
         json::write_string(&data, &mut written);

@@ -45,13 +45,17 @@ fn unreadable(path: &str, error: &std::io::Error) -> anyhow::Error {
 /// The JSON document in the file `path`, with its digits; `-` is standard input. An object or a
 /// list may stand in the place of the path.
 pub fn json(path: &str) -> Result<Json> {
-    let is_document = path.trim_start().starts_with(['{', '[']) && !Path::new(path).exists();
-    let (text, name) = if is_document {
-        (path.to_owned(), "the argument")
-    } else {
-        (text(path)?, name(path))
+    let (text, name) = match inline(path) {
+        Some(document) => (document.to_owned(), "the argument"),
+        None => (text(path)?, name(path)),
     };
     Json::parse(without_mark(&text)).map_err(|error| usage(format!("{name} is not JSON: {error}")))
+}
+
+/// Returns the argument itself when it is an object or a list in the place of a path.
+pub fn inline(path: &str) -> Option<&str> {
+    let is_document = path.trim_start().starts_with(['{', '[']) && !Path::new(path).exists();
+    is_document.then_some(path)
 }
 
 /// Returns a text without the byte order mark that some editors put before it.

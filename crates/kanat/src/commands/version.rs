@@ -122,11 +122,14 @@ impl Command {
                     other.text("status") != "retired" && other.text("version") != version
                 };
                 let what = format!("version {version} of {api} will answer 410 for ever");
-                let is_early = check_retirement(&api, listed.list("data"), &version, false);
-                match (listed.list("data").iter().any(serves), is_early) {
-                    (false, _) => consent.ask(&format!("{what}, and no other one serves"))?,
-                    (true, Err(reason)) if force => consent.ask(&format!("{what}: {reason}"))?,
-                    (true, _) => consent.announce(&what)?,
+                let early = check_retirement(&api, listed.list("data"), &version, false).is_err();
+                match listed.list("data").iter().any(serves) {
+                    false => consent.ask(&format!("{what}, and no other one serves"))?,
+                    true if force && early => {
+                        let promise = promise(listed.list("data"), &version);
+                        consent.ask(&format!("{what}, although {promise}"))?;
+                    }
+                    true => consent.announce(&what)?,
                 }
                 let path = format!("{all}/{}/retire", segment(&version));
                 let retired = |_: &Json| format!("version {version} of {api} is retired");
@@ -157,6 +160,17 @@ fn check_retirement(name: &str, versions: &[Json], label: &str, force: bool) -> 
     };
     retired.map_err(|error| Refusal::of(&error))?;
     Ok(())
+}
+
+/// Returns what callers of a version that is not to be retired yet rely on.
+fn promise(versions: &[Json], label: &str) -> String {
+    let found = versions
+        .iter()
+        .find(|version| version.text("version") == label);
+    match found.map(|version| version.text("sunsetDate")) {
+        Some(date) if !date.is_empty() => format!("it was to answer until {date}"),
+        _ => "it is not deprecated".to_owned(),
+    }
 }
 
 async fn versions(client: &Client, api: &str) -> Result<String> {

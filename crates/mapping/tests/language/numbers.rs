@@ -81,7 +81,7 @@ fn round_abs_and_sum_are_exact() {
     check("source.missing | sum", "undefined");
     fails(
         "source.mixed | sum",
-        "item 2 of the list: expected a number or a numeric string, found a boolean",
+        "item 3 of the list: expected a number or a numeric string, found a boolean",
     );
     fails(
         "source.id | sum",

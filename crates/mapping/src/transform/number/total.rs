@@ -15,7 +15,7 @@ const CHUNK: usize = 1024;
 /// Exact sum of numbers and numeric strings.
 pub(in crate::transform) struct Total<'e> {
     numbers: Vec<Decimal>,
-    /// Values that were there, as errors count them.
+    /// Number of values so far, those that are missing too: the place of the next one.
     count: usize,
     effort: &'e Effort,
 }
@@ -32,6 +32,7 @@ impl<'e> Total<'e> {
     /// Adds a value. Null and undefined count nothing.
     pub fn add(&mut self, value: &Value) -> Result<(), EvaluationError> {
         if value.is_missing() {
+            self.count += 1;
             return Ok(());
         }
         self.effort.read(value.size());
