@@ -16,13 +16,13 @@ pub trait PollStore: Send + Sync {
     async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimOutcome>;
 
     /// Writes the state of a poll, unless another holder has taken it over.
-    async fn keep_poll(&self, poll: &Poll) -> Result<SettleOutcome>;
+    async fn update_poll(&self, poll: &Poll) -> Result<SettleOutcome>;
 
     /// Returns those of these records that a flow has seen.
     async fn seen_records(&self, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>>;
 
-    /// Notes that a flow has seen these records. Of records with one id the last counts.
-    async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<()>;
+    /// Stores that a flow has seen these records. Of records with one id the last counts.
+    async fn upsert_seen_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<()>;
 
     /// Forgets the records that a flow has seen before an instant and not since.
     async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<()>;

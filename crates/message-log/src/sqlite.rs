@@ -26,7 +26,6 @@ mod operator_decision;
 mod options;
 mod plan;
 mod poll;
-mod queue;
 mod quota;
 mod read;
 mod reserve;
@@ -40,6 +39,7 @@ mod sync_failures;
 mod transaction;
 mod write_failure_log;
 mod writer;
+mod writer_handle;
 
 #[cfg(test)]
 mod tests;
@@ -64,11 +64,11 @@ use self::files::OpenFiles;
 use self::inbox::Inbox;
 use self::journal::Journal;
 use self::operation::{Effect, Task, Work};
-use self::queue::Queue;
 use self::reserve::Reserve;
 use self::state::LogState;
 use self::sync_failures::SyncFailures;
 use self::writer::Writer;
+use self::writer_handle::WriterHandle;
 use crate::attempted::AttemptedRow;
 use crate::change::Change;
 use crate::lease::LeaseState;
@@ -82,7 +82,7 @@ use crate::{
 /// A message log in an SQLite file and the files beside it. The caller makes sure that one process
 /// at a time has it open.
 pub struct SqliteLog {
-    queue: Queue,
+    writer: WriterHandle,
     reader: SqlitePool,
     /// Connections of lists that search payloads.
     searcher: SqlitePool,
@@ -133,13 +133,13 @@ impl SqliteLog {
         tasks.spawn_blocking(move || writer.run(conn));
         tasks.spawn_blocking(move || checkpointer.run());
         tasks.close();
-        let queue = Queue::new(
+        let writer = WriterHandle::new(
             inbox,
             options.max_queued_operations,
             options.max_queued_bytes,
         );
         Ok(Self {
-            queue,
+            writer,
             reader,
             searcher,
             state,
@@ -160,7 +160,7 @@ impl SqliteLog {
 
     /// Submits a write that is fenced without a valid lease.
     async fn submit_under_lease(&self, work: impl Into<Work>) -> Result<SettleOutcome> {
-        self.queue.submit(work).await?.into_settled()
+        self.writer.submit(work).await?.into_settled()
     }
 
     async fn decide(&self, tenant: &Tenant, id: &MessageId, decision: Decision) -> Result<()> {
@@ -172,7 +172,7 @@ impl SqliteLog {
 
     /// Submits work without a result, and waits until it is done.
     async fn run(&self, work: impl Into<Work>) -> Result<()> {
-        match self.queue.submit(work).await? {
+        match self.writer.submit(work).await? {
             Effect::Done => Ok(()),
             Effect::Refused(error) => Err(error),
             other => Err(other.unexpected()),
@@ -225,7 +225,7 @@ fn write_ahead_log_path(path: &Path) -> PathBuf {
 #[async_trait::async_trait]
 impl DeliveryStore for SqliteLog {
     async fn append(&self, message: NewMessage) -> Result<AppendOutcome> {
-        self.queue
+        self.writer
             .try_submit(Work::Append(Box::new(message)))
             .await?
             .into_appended()
@@ -236,7 +236,7 @@ impl DeliveryStore for SqliteLog {
             .into_iter()
             .map(AttemptedRow::new)
             .collect::<Result<_, _>>()?;
-        self.queue
+        self.writer
             .submit(Work::AppendAttempted(rows))
             .await?
             .into_count()
@@ -255,7 +255,7 @@ impl DeliveryStore for SqliteLog {
 
     async fn claim(&self, claim: Claim) -> Result<Vec<ClaimedMessage>> {
         let _one = self.claims.lock().await;
-        claim::claim(self.flushed_reader().await?, &self.queue, claim).await
+        claim::claim(self.flushed_reader().await?, &self.writer, claim).await
     }
 
     async fn waiting(&self) -> Result<Vec<Waiting>> {
@@ -305,7 +305,7 @@ impl DeliveryStore for SqliteLog {
         let id = flow_id.clone();
         let failure = failure.clone();
         let end = Task::new(move |tx| end::end_flow(tx, &id, &failure));
-        let ended = self.queue.submit(end).await?.into_count()?;
+        let ended = self.writer.submit(end).await?.into_count()?;
         Ok(match ended {
             0 if end::is_unfinished(self.flushed_reader().await?, flow_id).await? => FlowEnd::Held,
             0 => FlowEnd::Complete,
@@ -338,12 +338,12 @@ impl MessageLog for SqliteLog {
         if let Err(error) = self.flushed_reader().await {
             tracing::warn!(%error, "retention begins without the pending writes of the journal");
         }
-        retain::retain(&self.reader, &self.queue, older_than).await
+        retain::retain(&self.reader, &self.writer, older_than).await
     }
 
     async fn retain_flows(&self, flows: &[FlowId], older_than: Timestamp) -> Result<u64> {
         let reader = self.flushed_reader().await?;
-        retain::retain_flows(reader, &self.queue, flows, older_than).await
+        retain::retain_flows(reader, &self.writer, flows, older_than).await
     }
 
     async fn is_empty(&self) -> Result<bool> {
@@ -367,7 +367,7 @@ impl MessageLog for SqliteLog {
         self.reader.close().await;
         self.searcher.close().await;
         // Fails only when it is closed already.
-        let _ = self.queue.submit(Work::Close).await;
+        let _ = self.writer.submit(Work::Close).await;
         self.tasks.wait().await;
     }
 }

@@ -29,7 +29,7 @@ impl PollLease {
     ) -> Result<SettleOutcome, Error> {
         let now = Timestamp::steady();
         // A node that takes over finds the poll due.
-        log.keep_poll(&self.poll(now, now.after(self.ttl), state, None))
+        log.update_poll(&self.poll(now, now.after(self.ttl), state, None))
             .await
     }
 
@@ -45,7 +45,7 @@ impl PollLease {
         };
         let steady = Timestamp::steady();
         let shown = self.poll(steady, steady.after(self.ttl), None, Some(ended));
-        if let Err(error) = log.keep_poll(&shown).await {
+        if let Err(error) = log.update_poll(&shown).await {
             tracing::warn!(flow.id = %self.flow.id, %error, "the wait of a poll cannot be shown");
         }
     }
@@ -60,7 +60,7 @@ impl PollLease {
         ended: Option<PollCycleEnd>,
     ) -> Result<Timestamp, Error> {
         match log
-            .keep_poll(&self.poll(due_at, Timestamp::steady(), state, ended))
+            .update_poll(&self.poll(due_at, Timestamp::steady(), state, ended))
             .await?
         {
             SettleOutcome::Done => Ok(due_at),

@@ -166,7 +166,7 @@ impl Page<'_> {
             })
             .await?;
         if !notes.is_empty() {
-            log.note_records(flow, notes).await?;
+            log.upsert_seen_records(flow, notes).await?;
         }
         Ok(counts)
     }

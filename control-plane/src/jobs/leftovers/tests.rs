@@ -107,7 +107,10 @@ async fn what_is_old_or_of_nobody_goes_and_the_rest_stays() {
             count: 1,
             seen_at: now,
         };
-        app.log.note_records(&flow.id, vec![seen]).await.unwrap();
+        app.log
+            .upsert_seen_records(&flow.id, vec![seen])
+            .await
+            .unwrap();
     }
     let mut tx = app.store.begin().await.unwrap();
     flow::delete(&mut tx, &gone.environment_id, &gone.id, now)

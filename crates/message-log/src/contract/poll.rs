@@ -74,7 +74,7 @@ pub async fn gives_a_poll_to_one_at_a_time(harness: &dyn Harness) {
     assert_eq!(
         subject
             .log
-            .keep_poll(&left(&subject, &flow, token, 300, "{\"a\":1}"))
+            .update_poll(&left(&subject, &flow, token, 300, "{\"a\":1}"))
             .await
             .expect("the log answers"),
         SettleOutcome::Done
@@ -102,7 +102,11 @@ pub async fn takes_a_poll_over_when_its_holder_is_silent(harness: &dyn Harness) 
         ..left(&subject, &flow, token, 0, "page 2")
     };
     assert_eq!(
-        subject.log.keep_poll(&kept).await.expect("the log answers"),
+        subject
+            .log
+            .update_poll(&kept)
+            .await
+            .expect("the log answers"),
         SettleOutcome::Done
     );
     let renewed = Poll {
@@ -113,7 +117,7 @@ pub async fn takes_a_poll_over_when_its_holder_is_silent(harness: &dyn Harness) 
     assert_eq!(
         subject
             .log
-            .keep_poll(&renewed)
+            .update_poll(&renewed)
             .await
             .expect("the log answers"),
         SettleOutcome::Done
@@ -131,7 +135,11 @@ pub async fn takes_a_poll_over_when_its_holder_is_silent(harness: &dyn Harness) 
     // The former holder writes nothing any more.
     let late = left(&subject, &flow, token, 900, "late");
     assert_eq!(
-        subject.log.keep_poll(&late).await.expect("the log answers"),
+        subject
+            .log
+            .update_poll(&late)
+            .await
+            .expect("the log answers"),
         SettleOutcome::Fenced
     );
     assert_eq!(take(&subject, &flow, 1, 90).await.1, "page 2");
@@ -148,7 +156,7 @@ pub async fn gives_a_poll_to_the_next_boot_of_its_holder_at_once(harness: &dyn H
         held_until: at(30),
         ..left(&subject, &flow, token, 0, "page 2")
     };
-    let kept = subject.log.keep_poll(&kept).await;
+    let kept = subject.log.update_poll(&kept).await;
     assert_eq!(kept.expect("the log answers"), SettleOutcome::Done);
     // It dies without a word.
     subject.close().await;
@@ -172,7 +180,7 @@ pub async fn polls_a_later_version_at_once(harness: &dyn Harness) {
     assert_eq!(
         subject
             .log
-            .keep_poll(&left(&subject, &flow, token, 300, "x"))
+            .update_poll(&left(&subject, &flow, token, 300, "x"))
             .await
             .expect("the log answers"),
         SettleOutcome::Done
@@ -200,7 +208,7 @@ pub async fn knows_the_records_that_a_flow_has_seen(harness: &dyn Harness) {
     };
     let subject = Subject::open(harness).await;
     let log = &subject.log;
-    log.note_records(
+    log.upsert_seen_records(
         &flow,
         vec![
             record("a", "1", 1, 0),
@@ -210,10 +218,10 @@ pub async fn knows_the_records_that_a_flow_has_seen(harness: &dyn Harness) {
     )
     .await
     .expect("the log answers");
-    log.note_records(&flow, vec![record("a", "9", 2, 10)])
+    log.upsert_seen_records(&flow, vec![record("a", "9", 2, 10)])
         .await
         .expect("the log answers");
-    log.note_records(&elsewhere, vec![record("c", "1", 1, 0)])
+    log.upsert_seen_records(&elsewhere, vec![record("c", "1", 1, 0)])
         .await
         .expect("the log answers");
     let ids = ["a", "b", "c", "it's \"d\""].map(str::to_owned);
@@ -283,7 +291,7 @@ pub async fn returns_the_status_of_polls_and_forgets_them(harness: &dyn Harness)
             ..left(&subject, &flow, token, 300, "x")
         };
         assert_eq!(
-            log.keep_poll(&kept).await.expect("the log answers"),
+            log.update_poll(&kept).await.expect("the log answers"),
             SettleOutcome::Done
         );
         let found = standing(&subject, &flow).await;
@@ -303,7 +311,7 @@ pub async fn returns_the_status_of_polls_and_forgets_them(harness: &dyn Harness)
         seen_at: NOON,
     };
     for flow in [&flow, &other] {
-        log.note_records(flow, (0..7_000).map(seen).collect())
+        log.upsert_seen_records(flow, (0..7_000).map(seen).collect())
             .await
             .expect("the log answers");
     }
@@ -340,7 +348,7 @@ pub async fn returns_the_status_of_polls_and_forgets_them(harness: &dyn Harness)
     );
     let late = left(&subject, &flow, token, 900, "late");
     assert_eq!(
-        log.keep_poll(&late).await.expect("the log answers"),
+        log.update_poll(&late).await.expect("the log answers"),
         SettleOutcome::Fenced,
         "who polls on is stopped"
     );

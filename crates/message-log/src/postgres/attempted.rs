@@ -42,8 +42,8 @@ SELECT v.seq, v.event, v.id, v.account_id, v.environment_id, v.flow_id, v.flow_n
     v.replay_of, v.batch_id, v.traceparent, v.size_bytes
 FROM v";
 
-/// Row of a message with its first attempt, and the sequence numbers of both.
-struct NumberedRow<'r> {
+/// Insert of a message with its first attempt, and the sequence numbers of both.
+struct AttemptedInsert<'r> {
     seq: i64,
     /// Sequence number of the end of the attempt.
     event_seq: i64,
@@ -54,7 +54,7 @@ struct NumberedRow<'r> {
 pub(super) async fn append(tx: &mut Transaction<'_>, rows: &[&AttemptedRow]) -> sqlx::Result<()> {
     let mut numbered = Vec::with_capacity(rows.len());
     for &row in rows {
-        numbered.push(NumberedRow {
+        numbered.push(AttemptedInsert {
             seq: tx.next_seq()?,
             event_seq: tx.next_seq()?,
             message: row.message(),

@@ -21,14 +21,14 @@ flows(flow_id, messages, bytes) AS (
     WHERE m.completed_at IS NULL GROUP BY m.flow_id
 )
 SELECT flows.flow_id, flows.messages, flows.bytes, (
-    SELECT min(lots.oldest) FROM (
+    SELECT min(per_owner.oldest) FROM (
         SELECT (
             SELECT min(first.due_at) FROM (
                 SELECT m.due_at, m.status, m.attempts FROM messages AS m
                 WHERE m.completed_at IS NULL AND m.owner = o.owner AND m.flow_id = flows.flow_id
                     AND m.due_at BETWEEN 0 AND $1 ORDER BY m.due_at, m.seq LIMIT $2) AS first
             WHERE first.attempts = 0 AND first.status IN ('received', 'processing')) AS oldest
-        FROM owners AS o WHERE o.owner IS NOT NULL) AS lots) AS oldest
+        FROM owners AS o WHERE o.owner IS NOT NULL) AS per_owner) AS oldest
 FROM flows ORDER BY flows.flow_id";
 
 pub(super) async fn backlog(reader: &PgPool) -> sqlx::Result<Vec<Backlog>> {

@@ -47,7 +47,7 @@ SELECT * FROM changed RETURNING seq";
 
 /// Makes the next message of a key due, once none before it is unfinished. `$1` are messages that
 /// have left the head of their keys, which are locked.
-pub(super) const ADVANCE: &str = "
+pub(super) const RELEASE_NEXT: &str = "
 UPDATE messages AS m SET due_at = $2 FROM (
     SELECT (SELECT n.seq FROM messages AS n
             WHERE n.flow_id = k.flow_id AND n.ordering_key = k.ordering_key AND n.completed_at
@@ -104,7 +104,7 @@ pub(super) async fn apply(
         })
         .map(|numbered| numbered.change.message_seq)
         .collect();
-    advance(tx, ended).await?;
+    release_next_of_keys(tx, ended).await?;
     if let Some(written) = numbered
         .iter()
         .find(|numbered| effective.contains(&numbered.event_seq))
@@ -133,11 +133,14 @@ pub(super) async fn apply(
 
 /// Makes the next messages of ordering keys due, after messages of these keys have ended or were
 /// released without a due time.
-pub(super) async fn advance(tx: &mut Transaction<'_>, messages: Vec<i64>) -> sqlx::Result<()> {
+pub(super) async fn release_next_of_keys(
+    tx: &mut Transaction<'_>,
+    messages: Vec<i64>,
+) -> sqlx::Result<()> {
     if messages.is_empty() {
         return Ok(());
     }
-    sqlx::query(ADVANCE)
+    sqlx::query(RELEASE_NEXT)
         .bind(messages)
         .bind(tx.steady.as_millis().max(0))
         .execute(&mut *tx.conn)

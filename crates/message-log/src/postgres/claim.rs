@@ -44,7 +44,7 @@ free(owner) AS (
     database_now!(),
     ")
 ),
-lots(owner, flow_id) AS (
+owned_flows(owner, flow_id) AS (
     SELECT f.owner, (SELECT m.flow_id FROM messages AS m
                      WHERE m.completed_at IS NULL AND m.owner = f.owner ORDER BY m.flow_id LIMIT 1)
     FROM free AS f
@@ -52,11 +52,11 @@ lots(owner, flow_id) AS (
     SELECT l.owner, (SELECT m.flow_id FROM messages AS m
                      WHERE m.completed_at IS NULL AND m.owner = l.owner AND m.flow_id > l.flow_id
                      ORDER BY m.flow_id LIMIT 1)
-    FROM lots AS l WHERE l.flow_id IS NOT NULL
+    FROM owned_flows AS l WHERE l.flow_id IS NOT NULL
 ),
 found(flow_id, owner, until) AS (
     SELECT l.flow_id, l.owner, CASE l.owner WHEN '' THEN $1 ELSE 9223372036854775807 END
-    FROM lots AS l WHERE l.flow_id IS NOT NULL
+    FROM owned_flows AS l WHERE l.flow_id IS NOT NULL
 )
 SELECT found.flow_id,
     (SELECT count(*) FROM (

@@ -9,7 +9,7 @@ use crate::row::fixed_columns;
 use crate::{EventPage, EventQuery};
 
 /// Places looked at in one read, so that a rare flow does not hold a connection for long.
-const STRETCH: i64 = 20_000;
+const MAX_SEQS_PER_READ: i64 = 20_000;
 
 /// Sequence numbers and sizes of arrivals, without reading large values.
 pub(super) const ARRIVAL_SIZES: &str = "
@@ -90,7 +90,7 @@ pub(super) async fn events(
             more: false,
         });
     };
-    let until = last.min(next.saturating_add(STRETCH));
+    let until = last.min(next.saturating_add(MAX_SEQS_PER_READ));
     let mut conn = reader.acquire().await?;
     page::page::<Postgres>(&mut conn, asked, until, last).await
 }

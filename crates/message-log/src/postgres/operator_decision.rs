@@ -7,7 +7,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 
 use super::append::take_key;
-use super::change::advance;
+use super::change::release_next_of_keys;
 use super::failure::CallError;
 use super::options::{ANSWER_TIMEOUT, LockSpace};
 use super::text::text;
@@ -114,7 +114,7 @@ async fn write(
         }
     }
     if found.ordered {
-        advance(tx, vec![found.seq]).await?;
+        release_next_of_keys(tx, vec![found.seq]).await?;
     }
     let trace = trace::text(&[trace::record(
         tx.now,

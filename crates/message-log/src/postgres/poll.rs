@@ -25,12 +25,12 @@ WHERE polls.held_until <= $4 AND (polls.due_at <= $4 OR polls.version < $3) RETU
 
 pub(super) const DUE: &str = "SELECT greatest(due_at, held_until) FROM polls WHERE flow_id = $1";
 
-pub(super) const KEEP: &str = "
+pub(super) const UPDATE_POLL: &str = "
 UPDATE polls SET version = $4, due_at = $5, held_until = $6, state = coalesce($7, state),
     ended_at = coalesce($8, ended_at), error = CASE WHEN $8 IS NULL THEN error ELSE $9 END
 WHERE flow_id = $1 AND owner = $2 AND token = $3";
 
-pub(super) const NOTE: &str = "
+pub(super) const UPSERT_SEEN: &str = "
 INSERT INTO seen_records (flow_id, id, hash, count, seen_at)
 SELECT $1, v.id, v.hash, v.count, v.seen_at
 FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[]) AS v(id, hash, count, seen_at)
@@ -52,9 +52,9 @@ impl PollStore for PostgresLog {
         self.ask(self::claim(&self.workers.current(), claim)).await
     }
 
-    async fn keep_poll(&self, poll: &Poll) -> Result<SettleOutcome> {
-        let kept = self.write(keep(poll)).await?;
-        Ok(if kept > 0 {
+    async fn update_poll(&self, poll: &Poll) -> Result<SettleOutcome> {
+        let updated = self.write(update(poll)).await?;
+        Ok(if updated > 0 {
             SettleOutcome::Done
         } else {
             SettleOutcome::Fenced
@@ -66,8 +66,8 @@ impl PollStore for PostgresLog {
             .await
     }
 
-    async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<()> {
-        self.write(note(flow_id, &records)).await.map(drop)
+    async fn upsert_seen_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<()> {
+        self.write(upsert_seen(flow_id, &records)).await.map(drop)
     }
 
     async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<()> {
@@ -120,10 +120,10 @@ pub(super) async fn claim(workers: &PgPool, claim: &PollClaim) -> sqlx::Result<P
     Ok(PollClaimOutcome::Later(Timestamp::from_millis(due)))
 }
 
-fn keep(poll: &Poll) -> Query<'_, Postgres, PgArguments> {
+fn update(poll: &Poll) -> Query<'_, Postgres, PgArguments> {
     let ended = poll.ended.as_ref();
     let error = ended.and_then(|ended| ended.error.as_deref());
-    sqlx::query(KEEP)
+    sqlx::query(UPDATE_POLL)
         .bind(text(poll.flow_id.as_str()))
         .bind(text(poll.owner.as_str()))
         .bind(poll.token)
@@ -136,11 +136,11 @@ fn keep(poll: &Poll) -> Query<'_, Postgres, PgArguments> {
 }
 
 /// One statement does not write a row twice: of records with one id, the last one counts.
-fn note<'q>(flow_id: &FlowId, records: &[SeenRecord]) -> Query<'q, Postgres, PgArguments> {
+fn upsert_seen<'q>(flow_id: &FlowId, records: &[SeenRecord]) -> Query<'q, Postgres, PgArguments> {
     let mut last: Vec<&SeenRecord> = records.iter().rev().collect();
     last.sort_by(|one, other| one.id.cmp(&other.id));
     last.dedup_by(|later, earlier| later.id == earlier.id);
-    let query = sqlx::query(NOTE).bind(text(flow_id.as_str()));
+    let query = sqlx::query(UPSERT_SEEN).bind(text(flow_id.as_str()));
     bind_each!(query, &last, |record| [
         text(&record.id),
         text(&record.hash),

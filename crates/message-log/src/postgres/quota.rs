@@ -182,8 +182,9 @@ pub(super) async fn read_cluster_state(readers: &PgPool) -> sqlx::Result<Exchang
     })
 }
 
-/// Drops limits and exchange numbers that are not needed any more.
-pub(super) async fn forget(workers: &PgPool, now: Timestamp) -> sqlx::Result<()> {
+/// Deletes exchange numbers whose retention has ended, and limits of connectors that were not used
+/// for a long time.
+pub(super) async fn purge_expired(workers: &PgPool, now: Timestamp) -> sqlx::Result<()> {
     sqlx::query(DROP_EXCHANGE_NUMBERS)
         .bind(now.before(NUMBER_RETENTION).as_millis())
         .execute(workers)

@@ -1,6 +1,6 @@
 //! Dropping what is old. Days that are over are dropped as a whole, when nothing of them is young
 //! enough to stay; the few messages of them that are unfinished, or ended late, are kept and the
-//! room of all others is given back. Of yesterday and today single messages are dropped, a stretch
+//! room of all others is given back. Of yesterday and today single messages are dropped, a batch
 //! at a time.
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::{lease, plan, quota, sequence};
 use crate::{Cursor, row};
 
 /// Messages looked at in one transaction.
-const STRETCH: i64 = 500;
+const RETENTION_BATCH_SIZE: i64 = 500;
 /// Time by which clocks of nodes may be ahead of the clock of the database.
 const CLOCK_SLACK: Duration = Duration::from_secs(600);
 /// Most messages that are kept of a day that is dropped. A day with more waits until fewer are
@@ -29,7 +29,7 @@ const MAX_ATTEMPTS: u32 = 20;
 /// Pause between two attempts.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-pub(super) const NEXT_STRETCH: &str = "
+pub(super) const NEXT_BATCH: &str = "
 SELECT min(s.received_at), max(s.seq) FROM (
     SELECT m.seq, m.received_at FROM messages AS m WHERE m.seq > $1 AND m.seq < $2 ORDER BY m.seq
         LIMIT $3) AS s";
@@ -92,7 +92,7 @@ pub(super) async fn retain(
     let dropped = drop_days(workers, space, older_than).await?;
     drop_keys(workers, begun).await?;
     plan::drop_unused(workers, older_than.min(begun)).await?;
-    quota::forget(workers, begun).await?;
+    quota::purge_expired(workers, begun).await?;
     lease::drop_gone(workers).await?;
     Ok(dropped)
 }
@@ -109,12 +109,12 @@ pub(super) async fn retain_flows(
     for flow in flows {
         let mut after = Cursor::FIRST;
         loop {
-            let stretch = next_of_flow(&mut conn, flow, after, older_than).await?;
-            let Some(last) = stretch.last() else {
+            let batch = next_of_flow(&mut conn, flow, after, older_than).await?;
+            let Some(last) = batch.last() else {
                 break;
             };
             after = *last;
-            let numbers: Vec<i64> = stretch.iter().map(|cursor| cursor.seq).collect();
+            let numbers: Vec<i64> = batch.iter().map(|cursor| cursor.seq).collect();
             let query = sqlx::query(DROP_LISTED)
                 .bind(numbers.iter().min())
                 .bind(numbers.iter().max())
@@ -137,7 +137,7 @@ async fn next_of_flow(
         .bind(after.received_at.as_millis())
         .bind(after.seq)
         .bind(older_than.as_millis())
-        .bind(STRETCH)
+        .bind(RETENTION_BATCH_SIZE)
         .fetch_all(conn)
         .await?;
     row::all(&rows, row::cursor)
@@ -162,9 +162,9 @@ async fn drop_rows(conn: &mut PgConnection, day: &Day, older_than: Timestamp) ->
     let end = Day::new(day.number + 1).first_seq();
     let mut dropped = 0;
     let mut after = day.first_seq() - 1;
-    // Arrival times grow with the order of the log but for a little, so the first stretch without
+    // Arrival times grow with the order of the log but for a little, so the first batch without
     // an old message is the end of the old ones.
-    while let Some((oldest, last)) = next_stretch(conn, after, end).await?
+    while let Some((oldest, last)) = next_batch(conn, after, end).await?
         && oldest < older_than
     {
         let query = sqlx::query(DROP_MESSAGES)
@@ -178,15 +178,15 @@ async fn drop_rows(conn: &mut PgConnection, day: &Day, older_than: Timestamp) ->
 }
 
 /// The oldest arrival and the last place of the next messages.
-async fn next_stretch(
+async fn next_batch(
     conn: &mut PgConnection,
     after: i64,
     end: i64,
 ) -> sqlx::Result<Option<(Timestamp, i64)>> {
-    let row = sqlx::query(NEXT_STRETCH)
+    let row = sqlx::query(NEXT_BATCH)
         .bind(after)
         .bind(end)
-        .bind(STRETCH)
+        .bind(RETENTION_BATCH_SIZE)
         .fetch_one(conn)
         .await?;
     let oldest: Option<i64> = row.try_get(0)?;

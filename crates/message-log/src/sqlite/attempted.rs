@@ -29,7 +29,7 @@ pub(super) fn append(
     for row in rows {
         let seq = tx.take_seq();
         let event_seq = tx.take_seq();
-        NumberedRow {
+        AttemptedInsert {
             message: row.message(),
             seq,
             event_seq,
@@ -42,8 +42,8 @@ pub(super) fn append(
     ))
 }
 
-/// Row of a message with its first attempt, and the sequence numbers of both.
-pub(super) struct NumberedRow<'r> {
+/// Insert of a message with its first attempt, and the sequence numbers of both.
+pub(super) struct AttemptedInsert<'r> {
     pub message: &'r NewMessage,
     pub seq: i64,
     /// Sequence number of the end of the attempt.
@@ -51,7 +51,7 @@ pub(super) struct NumberedRow<'r> {
     pub columns: ColumnValues<'r>,
 }
 
-impl NumberedRow<'_> {
+impl AttemptedInsert<'_> {
     /// Inserts the message, its bodies, and the event of the end of its attempt.
     pub fn insert(&self, tx: &Transaction<'_, '_>) -> rusqlite::Result<()> {
         let Self {

@@ -39,7 +39,7 @@ FROM messages WHERE seq = ?2";
 
 /// Makes the next message of an ordering key claimable, once all before it have ended. `?1` is a
 /// message that was the first of its key.
-pub(super) const ADVANCE: &str = "
+pub(super) const RELEASE_NEXT: &str = "
 UPDATE messages SET due_at = ?2
 WHERE seq = (
     SELECT (SELECT n.seq FROM messages AS n INDEXED BY messages_order
@@ -73,7 +73,7 @@ pub(super) fn apply_with_seq(
     }
     insert_event(tx, change, event_seq)?;
     if change.releases_ordering_key() {
-        advance(tx, change.message_seq)?;
+        release_next_of_key(tx, change.message_seq)?;
     }
     Ok(Some(change.lease(event_seq)))
 }
@@ -140,7 +140,7 @@ fn update(tx: &Transaction<'_, '_>, change: &Change, event_seq: i64) -> rusqlite
 
 /// Makes the next message of the ordering key of `message` claimable, once all before it have
 /// ended. The caller has ended `message`, or put it back into the backlog without a due time.
-pub(super) fn advance(tx: &Transaction<'_, '_>, message: i64) -> rusqlite::Result<()> {
-    tx.execute(ADVANCE, params![message, tx.steady.as_millis().max(0)])?;
+pub(super) fn release_next_of_key(tx: &Transaction<'_, '_>, message: i64) -> rusqlite::Result<()> {
+    tx.execute(RELEASE_NEXT, params![message, tx.steady.as_millis().max(0)])?;
     Ok(())
 }

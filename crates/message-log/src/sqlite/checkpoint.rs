@@ -53,11 +53,12 @@ pub(super) struct Checkpointer {
 
 #[derive(Default)]
 struct SharedState {
-    /// True if the checkpointer has completed a checkpoint since the writer last began one.
-    is_checkpointed: AtomicBool,
-    /// Held by the checkpointer and by truncations: SQLite refuses a second checkpoint at once,
-    /// whatever the timeout for locks is. The writer's passive checkpoint does not take it, and
-    /// has no effect during another one.
+    /// True once the checkpointer has completed a pass on request. The writer then checkpoints the
+    /// pages that were added meanwhile, and resets this.
+    background_pass_done: AtomicBool,
+    /// Held by the checkpointer and by truncations of the log: SQLite refuses a second checkpoint
+    /// at once, whatever the timeout for locks is. The writer's passive checkpoint does not take
+    /// it, and has no effect during another one.
     checkpoint_lock: Mutex<()>,
 }
 
@@ -108,7 +109,8 @@ impl CheckpointHandle {
             return Ok(());
         }
         let _lock = self.shared.checkpoint_lock.lock();
-        maintenance::checkpoint_fully(writer).inspect_err(|error| self.failures.note(error))?;
+        maintenance::checkpoint_fully(writer)
+            .inspect_err(|error| self.failures.record_if_fsync_error(error))?;
         self.failures_at_checkpoint.set(failures);
         tracing::warn!(
             "the message log goes on after a failed sync: its write-ahead log is checkpointed fully"
@@ -117,9 +119,9 @@ impl CheckpointHandle {
     }
 
     /// Checkpoints the write-ahead log and empties its file, as far as readers let it.
-    pub fn truncate(&self, writer: &Connection) -> rusqlite::Result<Effect> {
+    pub fn truncate_wal(&self, writer: &Connection) -> rusqlite::Result<Effect> {
         let _lock = self.shared.checkpoint_lock.lock();
-        maintenance::truncate(writer)
+        maintenance::truncate_wal(writer)
     }
 
     /// Runs `commit` and returns whether it changed a page. SQLite syncs nothing for a transaction
@@ -141,14 +143,14 @@ impl CheckpointHandle {
     /// if the log is [`MAX_LENGTH_FACTOR`] times too long.
     pub fn after_commit(&self, writer: &Connection) {
         let length = LENGTH_PAGES.get();
-        let is_checkpointed = &self.shared.is_checkpointed;
+        let background_pass_done = &self.shared.background_pass_done;
         if length < self.threshold_pages {
             // The log has restarted, so that an earlier checkpoint does not count.
-            is_checkpointed.store(false, Ordering::Release);
+            background_pass_done.store(false, Ordering::Release);
             return;
         }
         let max_pages = self.threshold_pages.saturating_mul(MAX_LENGTH_FACTOR);
-        if is_checkpointed.swap(false, Ordering::AcqRel) || length >= max_pages {
+        if background_pass_done.swap(false, Ordering::AcqRel) || length >= max_pages {
             checkpoint(writer, &self.failures);
         } else {
             // A full channel has a request already.
@@ -164,7 +166,9 @@ impl Checkpointer {
             let lock = self.shared.checkpoint_lock.lock();
             checkpoint(&self.conn, &self.failures);
             drop(lock);
-            self.shared.is_checkpointed.store(true, Ordering::Release);
+            self.shared
+                .background_pass_done
+                .store(true, Ordering::Release);
             // This checkpoint answers a request that came meanwhile.
             let _ = self.requests.try_recv();
         }
@@ -174,7 +178,7 @@ impl Checkpointer {
 /// Copies the pages that no reader needs in the log, without waiting for readers.
 fn checkpoint(conn: &Connection, failures: &SyncFailures) {
     if let Err(error) = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(())) {
-        failures.note(&error);
+        failures.record_if_fsync_error(&error);
         tracing::warn!(
             %error,
             "the message log's write-ahead log could not be checkpointed",
@@ -212,7 +216,7 @@ mod tests {
 
         let reader = Connection::open(&path).unwrap();
         reader.execute_batch("BEGIN; SELECT * FROM a").unwrap();
-        failures.note(&rusqlite::Error::SqliteFailure(
+        failures.record_if_fsync_error(&rusqlite::Error::SqliteFailure(
             ffi::Error::new(ffi::SQLITE_IOERR_FSYNC),
             None,
         ));

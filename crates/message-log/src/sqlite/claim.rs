@@ -8,7 +8,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection, SqlitePool};
 
 use super::operation::Work;
-use super::queue::Queue;
+use super::writer_handle::WriterHandle;
 use crate::change::Change;
 use crate::row;
 use crate::{AwaitedMessages, Claim, ClaimedMessage, Lease, Result, Step, Waiting};
@@ -129,7 +129,7 @@ pub(super) async fn waiting(reader: &SqlitePool) -> Result<Vec<Waiting>> {
 /// Claims messages. Calls must not overlap, because two would select the same messages.
 pub(super) async fn claim(
     reader: &SqlitePool,
-    queue: &Queue,
+    writer: &WriterHandle,
     claim: Claim,
 ) -> Result<Vec<ClaimedMessage>> {
     let mut found = candidates(reader, &claim).await?;
@@ -141,7 +141,7 @@ pub(super) async fn claim(
         .iter()
         .map(|claimed| Change::claiming(claimed, &claim.owner, now))
         .collect();
-    let leases = queue.submit(Work::Claim(changes)).await?.into_claimed()?;
+    let leases = writer.submit(Work::Claim(changes)).await?.into_claimed()?;
     let mut leases: HashMap<i64, Lease> =
         leases.into_iter().map(|lease| (lease.seq, lease)).collect();
     found.retain_mut(|claimed| match leases.remove(&claimed.lease.seq) {

@@ -8,7 +8,7 @@ use crate::row::fixed_columns;
 use crate::{Error, EventPage, EventQuery};
 
 /// Number of sequence numbers that one read covers, so that it does not keep a snapshot for long.
-const STRETCH: i64 = 20_000;
+const MAX_SEQS_PER_READ: i64 = 20_000;
 
 /// Sequence numbers and sizes of arrivals. SQLite finds the size of a large value without reading
 /// it.
@@ -57,7 +57,7 @@ pub(super) async fn events(reader: &SqlitePool, asked: &EventQuery) -> Result<Ev
         .fetch_one(&mut *tx)
         .await?
         .try_get(0)?;
-    let until = last.min(asked.after.saturating_add(STRETCH));
+    let until = last.min(asked.after.saturating_add(MAX_SEQS_PER_READ));
     if until <= asked.after {
         return Ok(EventPage {
             events: Vec::new(),

@@ -26,9 +26,9 @@ pub(super) fn execute(
     pending: Option<&PendingWrites>,
     operations: &[Operation],
     last_seq: i64,
-    commit: CommitDurability,
+    durability: CommitDurability,
 ) -> rusqlite::Result<Execution> {
-    let execution = transaction::run(statements, last_seq, commit, |tx| {
+    let execution = transaction::run(statements, last_seq, durability, |tx| {
         if let Some(pending) = pending {
             pending.apply(tx)?;
         }
@@ -106,7 +106,7 @@ fn run_other(tx: &mut Transaction<'_, '_>, work: &Work) -> rusqlite::Result<Effe
         | Work::Claim(_)
         | Work::Flush
         | Work::Shrink { .. }
-        | Work::Truncate
+        | Work::TruncateWal
         | Work::Close => Ok(Effect::Done),
     }
 }

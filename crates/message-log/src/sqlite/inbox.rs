@@ -53,7 +53,7 @@ pub(super) struct Operation {
 /// Sender of the reply to one caller.
 pub(super) struct ReplySender {
     sender: oneshot::Sender<ReplyGuard>,
-    /// Place of the operation in the queue, which is free again after the reply.
+    /// Place of the operation in the inbox, which is free again after the reply.
     _permit: OwnedSemaphorePermit,
 }
 
@@ -128,7 +128,7 @@ impl Inbox {
         let is_first = state.operations.is_empty();
         let was_urgent = state.is_urgent;
         state.is_urgent |=
-            !operation.work.can_wait() || state.operations.len() >= MAX_LINGERING_OPERATIONS;
+            !operation.work.may_linger() || state.operations.len() >= MAX_LINGERING_OPERATIONS;
         state.appends += usize::from(matches!(operation.work, Work::Append(_)));
         state.operations.push(operation);
         // The first operation wakes a sleeping writer, unless that wakes within `LINGER` anyway.
@@ -196,8 +196,8 @@ impl Inbox {
         Wakeup::Operations
     }
 
-    /// Releases the bytes of an operation, which count until it is answered.
-    pub fn answered(&self, work: &Work) {
+    /// Subtracts the bytes of an operation from the queued bytes, before its caller is answered.
+    pub fn release_bytes(&self, work: &Work) {
         self.bytes.fetch_sub(work.size_bytes(), Ordering::Relaxed);
     }
 
@@ -292,7 +292,7 @@ impl State {
 impl Work {
     /// Returns whether this ends messages that no other message waits for, so that a delay costs
     /// only memory of the node.
-    fn can_wait(&self) -> bool {
+    fn may_linger(&self) -> bool {
         match self {
             Self::Settle(change) => change.is_final_without_ordering_key(),
             Self::AppendAttempted(rows) => rows.iter().all(AttemptedRow::is_final),

@@ -288,7 +288,7 @@ impl Journal {
     /// the commit wrote into the tables, and `None` if it wrote nothing.
     pub fn note_applied(&mut self, durability: Option<CommitDurability>) {
         self.pending.clear();
-        self.policy.succeeded();
+        self.policy.record_success();
         let Some((file, durability)) = self.file.as_mut().zip(durability) else {
             return;
         };
@@ -300,8 +300,8 @@ impl Journal {
 
     /// Notes that the pending writes could not be written to the tables. Returns whether that
     /// attempt was due, and not only asked for by a caller.
-    pub fn apply_failed(&mut self, now: Instant) -> bool {
-        self.policy.failed(now)
+    pub fn note_apply_failure(&mut self, now: Instant) -> bool {
+        self.policy.record_failure(now)
     }
 
     /// Makes sure that the last commit writes something, and so is synced, before the file is

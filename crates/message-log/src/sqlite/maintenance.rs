@@ -15,13 +15,13 @@ pub(super) fn shrink(conn: &Connection, pages: u32) -> rusqlite::Result<Effect> 
 }
 
 /// Checkpoints the write-ahead log and empties its file, as far as readers let it.
-pub(super) fn truncate(conn: &Connection) -> rusqlite::Result<Effect> {
-    checkpoint_and_truncate(conn).map(|_| Effect::Done)
+pub(super) fn truncate_wal(conn: &Connection) -> rusqlite::Result<Effect> {
+    checkpoint_and_truncate_wal(conn).map(|_| Effect::Done)
 }
 
 /// Checkpoints the write-ahead log and empties its file. Returns whether a reader prevented a part
 /// of it.
-fn checkpoint_and_truncate(conn: &Connection) -> rusqlite::Result<bool> {
+fn checkpoint_and_truncate_wal(conn: &Connection) -> rusqlite::Result<bool> {
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))
 }
 
@@ -30,7 +30,7 @@ fn checkpoint_and_truncate(conn: &Connection) -> rusqlite::Result<bool> {
 /// # Errors
 /// A part of the log cannot be checkpointed, also because another program reads it.
 pub(super) fn checkpoint_fully(conn: &Connection) -> rusqlite::Result<()> {
-    if checkpoint_and_truncate(conn)? {
+    if checkpoint_and_truncate_wal(conn)? {
         let reason = "its write-ahead log is being read".to_owned();
         return Err(rusqlite::Error::SqliteFailure(
             ffi::Error::new(ffi::SQLITE_BUSY),
@@ -42,11 +42,11 @@ pub(super) fn checkpoint_fully(conn: &Connection) -> rusqlite::Result<()> {
 
 /// Truncates the write-ahead log, and closes the connection.
 pub(super) fn finish(conn: Connection, failures: &SyncFailures) {
-    let truncated = truncate(&conn).map(|_| ());
+    let truncated = truncate_wal(&conn).map(|_| ());
     conn.flush_prepared_statement_cache();
     let closed = conn.close().map_err(|(_, error)| error);
     if let Err(error) = truncated.and(closed) {
-        failures.note(&error);
+        failures.record_if_fsync_error(&error);
         tracing::warn!(
             error = %error,
             "the message log was not closed cleanly; nothing is lost by it",

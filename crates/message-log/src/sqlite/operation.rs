@@ -22,7 +22,7 @@ pub(super) enum Work {
         pages: u32,
     },
     /// Checkpoints the write-ahead log and empties its file, outside a transaction.
-    Truncate,
+    TruncateWal,
     /// Ends the writer, outside a transaction.
     Close,
 }
@@ -42,7 +42,7 @@ impl Work {
             | Self::Probe
             | Self::Flush
             | Self::Shrink { .. }
-            | Self::Truncate
+            | Self::TruncateWal
             | Self::Close => 0,
         }
     }
@@ -60,7 +60,7 @@ impl Work {
             | Self::Probe
             | Self::Flush
             | Self::Shrink { .. }
-            | Self::Truncate
+            | Self::TruncateWal
             | Self::Close => false,
         }
     }

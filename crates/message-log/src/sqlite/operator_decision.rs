@@ -5,7 +5,7 @@ use kanat_model::message::Status;
 use rusqlite::{OptionalExtension, params};
 
 use super::append::insert_key;
-use super::change::advance;
+use super::change::release_next_of_key;
 use super::operation::Effect;
 use super::transaction::Transaction;
 use crate::operator_decision::Decision;
@@ -71,7 +71,7 @@ pub(super) fn decide(
         }
     }
     if found.ordered {
-        advance(tx, found.seq)?;
+        release_next_of_key(tx, found.seq)?;
     }
     let trace = trace::record(tx.now, decision.stage(), "person", found.attempts);
     let trace = trace::text(&[trace])

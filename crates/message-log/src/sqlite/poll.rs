@@ -23,12 +23,12 @@ WHERE polls.held_until <= ?4 AND (polls.due_at <= ?4 OR polls.version < ?3) RETU
 
 pub(super) const DUE: &str = "SELECT max(due_at, held_until) FROM polls WHERE flow_id = ?";
 
-pub(super) const KEEP: &str = "
+pub(super) const UPDATE_POLL: &str = "
 UPDATE polls SET version = ?4, due_at = ?5, held_until = ?6, state = coalesce(?7, state),
     ended_at = coalesce(?8, ended_at), error = CASE WHEN ?8 IS NULL THEN error ELSE ?9 END
 WHERE flow_id = ?1 AND owner = ?2 AND token = ?3";
 
-pub(super) const NOTE: &str = "
+pub(super) const UPSERT_SEEN: &str = "
 INSERT INTO seen_records (flow_id, id, hash, count, seen_at) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (flow_id, id) DO UPDATE SET hash = excluded.hash, count = excluded.count, seen_at
     = excluded.seen_at";
@@ -47,28 +47,28 @@ impl PollStore for SqliteLog {
     async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimOutcome> {
         let claim = claim.clone();
         let claim = Task::new(move |tx| self::claim(tx, &claim));
-        match self.queue.submit(claim).await? {
+        match self.writer.submit(claim).await? {
             Effect::Polled(claimed) => Ok(claimed),
             other => Err(other.unexpected()),
         }
     }
 
-    async fn keep_poll(&self, poll: &Poll) -> Result<SettleOutcome> {
+    async fn update_poll(&self, poll: &Poll) -> Result<SettleOutcome> {
         let bytes = poll.state.as_ref().map_or(0, Bytes::len);
         let poll = poll.clone();
-        let keep = Task::new(move |tx| keep(tx, &poll));
-        self.submit_under_lease(keep.with_bytes(bytes)).await
+        let update = Task::new(move |tx| update(tx, &poll));
+        self.submit_under_lease(update.with_bytes(bytes)).await
     }
 
     async fn seen_records(&self, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>> {
         Ok(read::seen(&self.reader, flow_id, ids).await?)
     }
 
-    async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<()> {
+    async fn upsert_seen_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<()> {
         let bytes = records.iter().map(|record| record.id.len()).sum();
         let flow_id = flow_id.clone();
-        let note = Task::new(move |tx| note(tx, &flow_id, &records));
-        self.run(note.with_bytes(bytes)).await
+        let upsert = Task::new(move |tx| upsert_seen(tx, &flow_id, &records));
+        self.run(upsert.with_bytes(bytes)).await
     }
 
     async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<()> {
@@ -88,7 +88,7 @@ impl PollStore for SqliteLog {
     async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool> {
         let flow_id = flow_id.clone();
         let forget = Task::new(move |tx| forget_poll(tx, &flow_id));
-        let forgotten = self.queue.submit(forget.making_room()).await?;
+        let forgotten = self.writer.submit(forget.making_room()).await?;
         Ok(forgotten.into_count()? > 0)
     }
 }
@@ -121,9 +121,9 @@ pub(super) fn claim(tx: &Transaction<'_, '_>, claim: &PollClaim) -> rusqlite::Re
     )))
 }
 
-pub(super) fn keep(tx: &Transaction<'_, '_>, poll: &Poll) -> rusqlite::Result<Effect> {
-    let kept = tx.execute(
-        KEEP,
+pub(super) fn update(tx: &Transaction<'_, '_>, poll: &Poll) -> rusqlite::Result<Effect> {
+    let updated = tx.execute(
+        UPDATE_POLL,
         params![
             poll.flow_id.as_str(),
             poll.owner.as_str(),
@@ -136,14 +136,14 @@ pub(super) fn keep(tx: &Transaction<'_, '_>, poll: &Poll) -> rusqlite::Result<Ef
             poll.ended.as_ref().and_then(|ended| ended.error.as_deref())
         ],
     )?;
-    Ok(Effect::Settled(if kept > 0 {
+    Ok(Effect::Settled(if updated > 0 {
         SettleOutcome::Done
     } else {
         SettleOutcome::Fenced
     }))
 }
 
-pub(super) fn note(
+pub(super) fn upsert_seen(
     tx: &Transaction<'_, '_>,
     flow_id: &FlowId,
     records: &[SeenRecord],
@@ -156,7 +156,7 @@ pub(super) fn note(
             seen_at,
         } = record;
         tx.execute(
-            NOTE,
+            UPSERT_SEEN,
             params![flow_id.as_str(), id, hash, count, seen_at.as_millis()],
         )?;
     }

@@ -56,7 +56,7 @@ impl QuotaStore for SqliteLog {
         }
         let exchange = exchange.clone();
         let exchange = Task::new(move |tx| self::exchange(tx, &exchange));
-        match self.queue.submit(exchange).await? {
+        match self.writer.submit(exchange).await? {
             Effect::Exchanged(exchanged) => Ok(exchanged),
             other => Err(other.unexpected()),
         }
@@ -138,8 +138,9 @@ pub(super) async fn read_cluster_state(reader: &SqlitePool) -> Result<ExchangeOu
     })
 }
 
-/// Drops limits and exchange numbers that are not needed any more.
-pub(super) fn forget(tx: &Transaction<'_, '_>) -> rusqlite::Result<Effect> {
+/// Deletes exchange numbers whose retention has ended, and limits of connectors that were not used
+/// for a long time.
+pub(super) fn purge_expired(tx: &Transaction<'_, '_>) -> rusqlite::Result<Effect> {
     let numbers = tx.execute(
         DROP_EXCHANGE_NUMBERS,
         params![tx.now.before(NUMBER_RETENTION).as_millis()],

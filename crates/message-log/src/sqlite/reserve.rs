@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 const RESERVE_BYTES: u64 = 8 << 20;
 /// Free bytes below which a disk counts as full.
 const MIN_FREE_BYTES: u64 = 1 << 20;
-/// Length of one write. What one write has comes again in the next one, but for a number in each
-/// block: file systems that compress look for repetitions within 128 KiB, at most 1 MiB.
+/// Length of one write. All writes have the same bytes, except a number in each block. Compression
+/// does not see this, because file systems compare at most 1 MiB.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Length of one block of `st_blocks`.
 const BLOCK_BYTES: u64 = 512;
@@ -22,8 +22,8 @@ pub(super) struct Reserve {
     path: PathBuf,
     /// True if the file was deleted because the disk was full, and is not back.
     is_released: Cell<bool>,
-    /// True if a message was refused since then.
-    has_refused: Cell<bool>,
+    /// True once the line about the released reserve was logged.
+    is_outage_logged: Cell<bool>,
 }
 
 impl Reserve {
@@ -35,7 +35,7 @@ impl Reserve {
         let reserve = Self {
             path: PathBuf::from(name),
             is_released: Cell::default(),
-            has_refused: Cell::default(),
+            is_outage_logged: Cell::default(),
         };
         if !reserve.is_whole()
             && let Err(error) = reserve.write()
@@ -68,9 +68,9 @@ impl Reserve {
         self.is_released.get()
     }
 
-    /// Tries to restore a released reserve. Returns whether new messages may be written, which is
-    /// false while the reserve stays released.
-    pub fn try_restore(&self) -> bool {
+    /// Restores a released reserve if there is room for it. Returns whether the reserve is there,
+    /// or was never released, so that new messages may be written.
+    pub fn ensure_available(&self) -> bool {
         if !self.is_released.get() {
             return true;
         }
@@ -79,14 +79,14 @@ impl Reserve {
             .is_none_or(|free| free >= RESERVE_BYTES + 2 * MIN_FREE_BYTES);
         let is_back = has_room && self.write().is_ok();
         self.is_released.set(!is_back);
-        if !is_back && !self.has_refused.replace(true) {
+        if !is_back && !self.is_outage_logged.replace(true) {
             tracing::error!(
                 file = %self.path.display(),
                 "the disk is full: the reserve is released for outcomes of accepted messages, and \
                  new messages are refused until there is room for it again",
             );
         }
-        if is_back && self.has_refused.replace(false) {
+        if is_back && self.is_outage_logged.replace(false) {
             tracing::info!(
                 "there is room on the disk again: the reserve is back, and new messages are \
                  accepted"
@@ -156,7 +156,7 @@ mod tests {
         let written = std::fs::metadata(&path).unwrap();
         assert_eq!(written.len(), RESERVE_BYTES);
         assert_eq!(written.mode() & 0o777, 0o600);
-        assert!(reserve.try_restore());
+        assert!(reserve.ensure_available());
         drop(Reserve::open(&log));
         assert_eq!(std::fs::metadata(&path).unwrap().ino(), written.ino());
         std::fs::write(&path, "").unwrap();
@@ -170,7 +170,7 @@ mod tests {
         let reserve = Reserve::open(&folder.path().join("messages.db"));
         assert!(reserve.release());
         assert!(!reserve.release(), "there is nothing left to release");
-        assert!(reserve.try_restore(), "the disk of the tests has room");
+        assert!(reserve.ensure_available(), "the disk of the tests has room");
         assert!(reserve.is_whole());
     }
 }

@@ -1,5 +1,4 @@
-//! Retention: old messages are dropped in bounded stretches, so that other operations run in
-//! between.
+//! Retention: old messages are dropped in bounded batches, so that other operations run in between.
 
 use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
@@ -7,17 +6,17 @@ use rusqlite::{Params, params};
 use sqlx::{Row, SqlitePool};
 
 use super::operation::{Effect, Task, Work};
-use super::queue::Queue;
 use super::transaction::Transaction;
+use super::writer_handle::WriterHandle;
 use super::{plan, quota};
 use crate::{Cursor, Result, row};
 
 /// Number of messages that one transaction checks.
-const STRETCH: i64 = 500;
+const RETENTION_BATCH_SIZE: i64 = 500;
 /// Number of pages that go back to the disk at a time.
 const SHRINK_PAGES: u32 = 1_000;
 
-pub(super) const NEXT_STRETCH: &str = "
+pub(super) const NEXT_BATCH: &str = "
 SELECT min(received_at), max(seq) FROM (SELECT seq, received_at FROM messages WHERE seq > ?
     ORDER BY seq LIMIT ?)";
 
@@ -54,7 +53,7 @@ macro_rules! deletes {
 
 pub(super) type Deletes = [&'static str; 4];
 
-pub(super) const DROP_STRETCH: Deletes =
+pub(super) const DROP_BATCH: Deletes =
     deletes!("seq BETWEEN ?1 AND ?2 AND received_at < ?3 AND completed_at < ?3");
 
 pub(super) const DROP_LISTED: Deletes =
@@ -70,30 +69,30 @@ DELETE FROM dedupe WHERE (flow_id, key) IN (SELECT flow_id, key FROM dedupe WHER
 /// Drops messages that were received and finished before an instant, and returns their number.
 pub(super) async fn retain(
     reader: &SqlitePool,
-    queue: &Queue,
+    writer: &WriterHandle,
     older_than: Timestamp,
 ) -> Result<u64> {
     let begun = Timestamp::now();
     let mut dropped = 0;
     let mut after = i64::MIN;
-    // Arrival times nearly follow the order of the log, so that the first stretch without an old
+    // Arrival times nearly follow the order of the log, so that the first batch without an old
     // message ends the scan.
-    while let Some((oldest, last)) = next_stretch(reader, after).await?
+    while let Some((oldest, last)) = next_batch(reader, after).await?
         && oldest < older_than
     {
         let from = after.saturating_add(1);
         let bounds = [from, last, older_than.as_millis()];
-        let messages = Task::new(move |tx| drop_messages(tx, DROP_STRETCH, bounds));
-        let messages = queue.submit(messages.making_room()).await?;
+        let messages = Task::new(move |tx| drop_messages(tx, DROP_BATCH, bounds));
+        let messages = writer.submit(messages.making_room()).await?;
         dropped += messages.into_count()?;
         after = last;
     }
     let keys = || Task::new(move |tx| drop_keys(tx, begun)).making_room();
-    while queue.submit(keys()).await?.into_count()? > 0 {}
-    drop_plans(reader, queue, older_than, begun).await?;
-    let quotas = Task::new(|tx| quota::forget(tx));
-    queue.submit(quotas.making_room()).await?;
-    give_back(reader, queue).await?;
+    while writer.submit(keys()).await?.into_count()? > 0 {}
+    drop_plans(reader, writer, older_than, begun).await?;
+    let quotas = Task::new(|tx| quota::purge_expired(tx));
+    writer.submit(quotas.making_room()).await?;
+    vacuum(reader, writer).await?;
     Ok(dropped)
 }
 
@@ -101,7 +100,7 @@ pub(super) async fn retain(
 /// their number.
 pub(super) async fn retain_flows(
     reader: &SqlitePool,
-    queue: &Queue,
+    writer: &WriterHandle,
     flows: &[FlowId],
     older_than: Timestamp,
 ) -> Result<u64> {
@@ -110,15 +109,15 @@ pub(super) async fn retain_flows(
     for flow in flows {
         let mut after = Cursor::FIRST;
         loop {
-            let stretch = next_of_flow(reader, flow, after, older_than).await?;
-            let Some(last) = stretch.last() else {
+            let batch = next_of_flow(reader, flow, after, older_than).await?;
+            let Some(last) = batch.last() else {
                 break;
             };
             after = *last;
-            let numbers: Vec<i64> = stretch.iter().map(|cursor| cursor.seq).collect();
+            let numbers: Vec<i64> = batch.iter().map(|cursor| cursor.seq).collect();
             let numbers = serde_json::json!(numbers).to_string();
             let messages = Task::new(move |tx| drop_messages(tx, DROP_LISTED, (&numbers, bound)));
-            let messages = queue.submit(messages.making_room()).await?;
+            let messages = writer.submit(messages.making_room()).await?;
             dropped += messages.into_count()?;
         }
     }
@@ -128,18 +127,18 @@ pub(super) async fn retain_flows(
 /// Drops plans that no message needs.
 async fn drop_plans(
     reader: &SqlitePool,
-    queue: &Queue,
+    writer: &WriterHandle,
     older_than: Timestamp,
     begun: Timestamp,
 ) -> Result<()> {
     // An old message that only the journal has needs its plan too.
-    if let Err(error) = queue.submit(Work::Flush).await {
+    if let Err(error) = writer.submit(Work::Flush).await {
         tracing::warn!(%error, "retention drops no plans this time");
         return Ok(());
     }
     for (flow_id, version) in plan::unused(reader, older_than.min(begun)).await? {
         let plan = Task::new(move |tx| plan::drop(tx, &flow_id, version, begun));
-        queue.submit(plan).await?;
+        writer.submit(plan).await?;
     }
     Ok(())
 }
@@ -165,11 +164,11 @@ pub(super) fn drop_keys(
     Ok(Effect::Count(dropped as u64))
 }
 
-/// Gives free pages back to the disk until there are none, or more than before.
-async fn give_back(reader: &SqlitePool, queue: &Queue) -> Result<()> {
+/// Returns free pages to the file system until none are left, or their number does not fall.
+async fn vacuum(reader: &SqlitePool, writer: &WriterHandle) -> Result<()> {
     let mut free = free_pages(reader).await?;
     while free > 0 {
-        queue
+        writer
             .submit(Work::Shrink {
                 pages: SHRINK_PAGES,
             })
@@ -180,15 +179,15 @@ async fn give_back(reader: &SqlitePool, queue: &Queue) -> Result<()> {
         }
         free = left;
     }
-    queue.submit(Work::Truncate).await?;
+    writer.submit(Work::TruncateWal).await?;
     Ok(())
 }
 
-/// Returns the oldest arrival and the last sequence number of the next stretch.
-async fn next_stretch(reader: &SqlitePool, after: i64) -> Result<Option<(Timestamp, i64)>> {
-    let row = sqlx::query(NEXT_STRETCH)
+/// Returns the oldest arrival and the last sequence number of the next batch.
+async fn next_batch(reader: &SqlitePool, after: i64) -> Result<Option<(Timestamp, i64)>> {
+    let row = sqlx::query(NEXT_BATCH)
         .bind(after)
-        .bind(STRETCH)
+        .bind(RETENTION_BATCH_SIZE)
         .fetch_one(reader)
         .await?;
     let oldest: Option<i64> = row.try_get(0)?;
@@ -208,7 +207,7 @@ async fn next_of_flow(
         .bind(after.received_at.as_millis())
         .bind(after.seq)
         .bind(older_than.as_millis())
-        .bind(STRETCH)
+        .bind(RETENTION_BATCH_SIZE)
         .fetch_all(reader)
         .await?;
     Ok(row::all(&rows, row::cursor)?)

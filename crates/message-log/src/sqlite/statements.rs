@@ -11,8 +11,8 @@ use super::options::CommitDurability;
 pub(super) struct Statements<'c> {
     conn: &'c Connection,
     prepared: RefCell<Vec<(&'static str, Statement<'c>)>>,
-    /// Durability that the connection is set to; `None` before the first setting.
-    commit: Cell<Option<CommitDurability>>,
+    /// Value of SQLite's `synchronous` that the connection has; `None` before the first setting.
+    synchronous: Cell<Option<CommitDurability>>,
 }
 
 impl<'c> Statements<'c> {
@@ -20,7 +20,7 @@ impl<'c> Statements<'c> {
         Self {
             conn,
             prepared: RefCell::default(),
-            commit: Cell::default(),
+            synchronous: Cell::default(),
         }
     }
 
@@ -28,14 +28,14 @@ impl<'c> Statements<'c> {
         self.conn
     }
 
-    /// Sets the durability of the next commit.
-    pub fn set_commit(&self, commit: CommitDurability) -> rusqlite::Result<()> {
-        if self.commit.get() == Some(commit) {
+    /// Sets the durability of the next commits, by SQLite's `synchronous`.
+    pub fn set_synchronous(&self, durability: CommitDurability) -> rusqlite::Result<()> {
+        if self.synchronous.get() == Some(durability) {
             return Ok(());
         }
         self.conn
-            .pragma_update(None, "synchronous", commit.synchronous())?;
-        self.commit.set(Some(commit));
+            .pragma_update(None, "synchronous", durability.synchronous())?;
+        self.synchronous.set(Some(durability));
         Ok(())
     }
 

@@ -19,8 +19,8 @@ impl SyncFailures {
         self.count() > 0
     }
 
-    /// Counts the error if it is one of a sync.
-    pub fn note(&self, error: &rusqlite::Error) {
+    /// Counts the error if it is that of a failed sync. Any other error changes nothing.
+    pub fn record_if_fsync_error(&self, error: &rusqlite::Error) {
         let code = error.sqlite_error().map(|error| error.extended_code);
         if matches!(
             code,
@@ -46,11 +46,11 @@ mod tests {
             ffi::SQLITE_IOERR_WRITE,
             ffi::SQLITE_IOERR,
         ] {
-            failures.note(&failed(code));
+            failures.record_if_fsync_error(&failed(code));
         }
-        failures.note(&rusqlite::Error::InvalidQuery);
+        failures.record_if_fsync_error(&rusqlite::Error::InvalidQuery);
         assert!(!failures.any());
-        failures.note(&failed(ffi::SQLITE_IOERR_FSYNC));
+        failures.record_if_fsync_error(&failed(ffi::SQLITE_IOERR_FSYNC));
         assert_eq!(failures.clone().count(), 1);
     }
 }

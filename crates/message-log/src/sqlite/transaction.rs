@@ -40,7 +40,7 @@ impl Transaction<'_, '_> {
 pub(super) fn run<T>(
     statements: &Statements<'_>,
     last_seq: i64,
-    commit: CommitDurability,
+    durability: CommitDurability,
     work: impl FnOnce(&mut Transaction<'_, '_>) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
     let conn = statements.conn();
@@ -52,7 +52,7 @@ pub(super) fn run<T>(
         last_seq,
     };
     let begun = statements
-        .set_commit(commit)
+        .set_synchronous(durability)
         .and_then(|()| tx.execute("BEGIN IMMEDIATE", ()));
     let result = begun
         .and_then(|_| work(&mut tx))

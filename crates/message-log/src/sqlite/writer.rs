@@ -211,7 +211,7 @@ impl Writer {
         &mut self,
         statements: &Statements<'_>,
         batch: &Batch,
-        commit: CommitDurability,
+        durability: CommitDurability,
     ) -> rusqlite::Result<CommittedBatch> {
         let conn = statements.conn();
         conn.busy_timeout(self.journal.lock_timeout())?;
@@ -223,15 +223,19 @@ impl Writer {
                 pending,
                 &batch.operations,
                 self.last_seq,
-                commit,
+                durability,
             )
         };
         let (result, wrote) = self.checkpoints.track_writes(run);
-        let execution = result.inspect_err(|error| self.checkpoints.sync_failures().note(error))?;
+        let execution = result.inspect_err(|error| {
+            self.checkpoints
+                .sync_failures()
+                .record_if_fsync_error(error)
+        })?;
         self.is_wal_truncated = false;
         Ok(CommittedBatch {
             execution,
-            durability: wrote.then_some(commit),
+            durability: wrote.then_some(durability),
         })
     }
 
@@ -275,7 +279,7 @@ impl Writer {
             FailureKind::DiskFault => self.refuse_after_disk_fault(batch, &error, stack),
             FailureKind::Unavailable => {
                 let refusal = self.write_failures.log(&error, batch.operations.len());
-                self.journal.apply_failed(Instant::now());
+                self.journal.note_apply_failure(Instant::now());
                 self.answer_readers(&Err(journal::not_applied()));
                 self.refuse(batch.operations, &refusal);
             }
@@ -297,14 +301,18 @@ impl Writer {
     fn run_outside_transaction(&self, conn: &Connection, operation: Operation) {
         let result = match operation.work {
             Work::Shrink { pages } => maintenance::shrink(conn, pages),
-            Work::Truncate => self.checkpoints.truncate(conn),
+            Work::TruncateWal => self.checkpoints.truncate_wal(conn),
             Work::Close => {
                 self.inbox.close();
                 Ok(Effect::Done)
             }
             _ => Ok(Effect::Done),
         };
-        let result = result.inspect_err(|error| self.checkpoints.sync_failures().note(error));
+        let result = result.inspect_err(|error| {
+            self.checkpoints
+                .sync_failures()
+                .record_if_fsync_error(error)
+        });
         self.answer(operation, result.map_err(Error::from));
     }
 
@@ -315,7 +323,7 @@ impl Writer {
     }
 
     fn answer(&self, operation: Operation, result: Result<Effect>) {
-        self.inbox.answered(&operation.work);
+        self.inbox.release_bytes(&operation.work);
         self.reply(operation.reply, result);
     }
 

@@ -63,7 +63,7 @@ fn no_other_operation_waits() {
         sleep_after(vec![
             end(false),
             Operation {
-                work: Work::Truncate,
+                work: Work::TruncateWal,
                 reply: None
             }
         ]),

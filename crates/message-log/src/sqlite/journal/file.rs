@@ -20,10 +20,10 @@ pub(in crate::sqlite) use self::scan::{encode, parse};
 const MAGIC: &[u8; 8] = b"KNTLOTS1";
 /// Start of the magic of every version of the file.
 const MAGIC_PREFIX: &[u8; 7] = b"KNTLOTS";
-/// Length of the header, which has a block of its own that is written once.
-const HEADER_BYTES: u64 = 4_096;
-/// Length of the number, length and checksum in front of a record's payload.
-pub(super) const FRAME_BYTES: usize = 16;
+/// Length of the header of the file, which has a block of its own that is written once.
+const FILE_HEADER_BYTES: u64 = 4_096;
+/// Length of the header of a record: its number, the length of the payload, and the checksum.
+pub(super) const RECORD_HEADER_BYTES: usize = 16;
 /// Length by which the file grows.
 const GROWTH_BYTES: u64 = 1024 * 1024;
 /// Length at which no more records are added until the file is reused from its start.
@@ -39,11 +39,11 @@ pub(super) struct JournalFile {
     salt: i64,
     /// Offset of the next record.
     next_offset: u64,
-    /// Length that is filled and synced.
-    filled: u64,
+    /// Length that is filled with zeros or records, and synced.
+    preallocated: u64,
     /// Number of the last record. Numbers grow by one, so that a remnant of an earlier use of the
     /// file is not taken for the next record.
-    number: i64,
+    last_record_number: i64,
 }
 
 /// Reason why a record was not written.
@@ -67,18 +67,18 @@ impl AppendError {
 }
 
 impl JournalFile {
-    /// Creates the file; its first record gets the number after `number`.
+    /// Creates the file; its first record gets the number after `last_record_number`.
     ///
     /// # Errors
     /// The file could not be created, filled or synced. None is left then.
-    pub fn create(path: &Path, salt: i64, number: i64) -> io::Result<Self> {
-        Self::create_filled(path, salt, number).inspect_err(|_| {
+    pub fn create(path: &Path, salt: i64, last_record_number: i64) -> io::Result<Self> {
+        Self::create_preallocated(path, salt, last_record_number).inspect_err(|_| {
             // It would use room that the tables may need, and holds no record.
             let _ = std::fs::remove_file(path);
         })
     }
 
-    fn create_filled(path: &Path, salt: i64, number: i64) -> io::Result<Self> {
+    fn create_preallocated(path: &Path, salt: i64, last_record_number: i64) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         // Only the owner may read it, because it holds the content of messages.
         let file = options
@@ -88,7 +88,7 @@ impl JournalFile {
             .truncate(true)
             .mode(0o600)
             .open(path)?;
-        let mut header = vec![0; usize::try_from(HEADER_BYTES).unwrap_or(0)];
+        let mut header = vec![0; usize::try_from(FILE_HEADER_BYTES).unwrap_or(0)];
         header[..8].copy_from_slice(MAGIC);
         header[8..16].copy_from_slice(&salt.to_le_bytes());
         file.write_all_at(&header, 0)?;
@@ -96,11 +96,11 @@ impl JournalFile {
             file,
             path: path.to_owned(),
             salt,
-            next_offset: HEADER_BYTES,
-            filled: HEADER_BYTES,
-            number,
+            next_offset: FILE_HEADER_BYTES,
+            preallocated: FILE_HEADER_BYTES,
+            last_record_number,
         };
-        journal.grow()?;
+        journal.preallocate()?;
         sync_folder(path)?;
         Ok(journal)
     }
@@ -112,35 +112,35 @@ impl JournalFile {
 
     /// Returns whether a record of `bytes` can ever be written.
     pub fn can_hold(bytes: usize) -> bool {
-        HEADER_BYTES.saturating_add(bytes as u64) <= MAX_BYTES
+        FILE_HEADER_BYTES.saturating_add(bytes as u64) <= MAX_BYTES
     }
 
-    /// Writes and syncs a record, and returns its number. The first [`FRAME_BYTES`] of `record` are
-    /// for this function to fill; the payload follows them.
+    /// Writes and syncs a record, and returns its number. This function fills the first
+    /// [`RECORD_HEADER_BYTES`] of `record`; the payload follows them.
     pub fn append(&mut self, record: &mut [u8]) -> Result<i64, AppendError> {
-        let number = self.number + 1;
-        let (frame, payload) = record.split_at_mut(FRAME_BYTES);
+        let number = self.last_record_number + 1;
+        let (header, payload) = record.split_at_mut(RECORD_HEADER_BYTES);
         let length =
             u32::try_from(payload.len()).map_err(|error| AppendError::NoSpace(too_large(error)))?;
-        frame[..8].copy_from_slice(&number.to_le_bytes());
-        frame[8..12].copy_from_slice(&length.to_le_bytes());
-        frame[12..].copy_from_slice(&checksum(self.salt, number, payload).to_le_bytes());
+        header[..8].copy_from_slice(&number.to_le_bytes());
+        header[8..12].copy_from_slice(&length.to_le_bytes());
+        header[12..].copy_from_slice(&checksum(self.salt, number, payload).to_le_bytes());
         let next_offset = self.next_offset + record.len() as u64;
-        while next_offset > self.filled {
-            self.grow().map_err(AppendError::from_growth)?;
+        while next_offset > self.preallocated {
+            self.preallocate().map_err(AppendError::from_growth)?;
         }
         self.file
             .write_all_at(record, self.next_offset)
             .map_err(AppendError::Broken)?;
         self.file.sync_data().map_err(AppendError::Broken)?;
         self.next_offset = next_offset;
-        self.number = number;
+        self.last_record_number = number;
         Ok(number)
     }
 
     /// Reuses the file from its start, because no record in it is needed any more.
     pub fn restart(&mut self) {
-        self.next_offset = HEADER_BYTES;
+        self.next_offset = FILE_HEADER_BYTES;
     }
 
     /// Removes the file, because no record in it is needed any more.
@@ -148,12 +148,13 @@ impl JournalFile {
         remove(&self.path)
     }
 
-    fn grow(&mut self) -> io::Result<()> {
+    /// Writes zeros after the end of the file, and syncs them and the new length.
+    fn preallocate(&mut self) -> io::Result<()> {
         for from in (0..GROWTH_BYTES).step_by(ZEROS.len()) {
-            self.file.write_all_at(&ZEROS, self.filled + from)?;
+            self.file.write_all_at(&ZEROS, self.preallocated + from)?;
         }
         self.file.sync_all()?;
-        self.filled += GROWTH_BYTES;
+        self.preallocated += GROWTH_BYTES;
         Ok(())
     }
 }

@@ -191,7 +191,7 @@ impl PendingWrites {
         {
             match settlement {
                 None => append::insert(tx, &NewRow::new(message, *seq))?,
-                Some(PendingSettlement { event_seq, change }) => attempted::NumberedRow {
+                Some(PendingSettlement { event_seq, change }) => attempted::AttemptedInsert {
                     message,
                     seq: *seq,
                     event_seq: *event_seq,

@@ -47,7 +47,7 @@ impl ApplyPolicy {
             oldest: Some(now),
             ..Self::default()
         };
-        policy.failed(now);
+        policy.record_failure(now);
         policy
     }
 
@@ -57,14 +57,14 @@ impl ApplyPolicy {
         self.oldest.get_or_insert_with(Instant::now);
     }
 
-    /// Resets the schedule after an attempt that succeeded.
-    pub fn succeeded(&mut self) {
+    /// Records an attempt that succeeded, which resets the schedule.
+    pub fn record_success(&mut self) {
         *self = Self::default();
     }
 
-    /// Notes an attempt that failed, and returns whether it was due. An attempt before its time
+    /// Records an attempt that failed, and returns whether it was due. An attempt before its time
     /// does not extend the backoff. It only restarts the pause of readers.
-    pub fn failed(&mut self, now: Instant) -> bool {
+    pub fn record_failure(&mut self, now: Instant) -> bool {
         let count = match &mut self.failures {
             Some(failures) if failures.until > now => {
                 failures.last_attempt = now;
@@ -130,9 +130,9 @@ mod tests {
         let mut policy = ApplyPolicy::default();
         let mut now = Instant::now();
         let mut failed = |policy: &mut ApplyPolicy| {
-            assert!(policy.failed(now));
+            assert!(policy.record_failure(now));
             // An attempt in between, such as that of an operation that does not wait.
-            assert!(!policy.failed(now));
+            assert!(!policy.record_failure(now));
             let delay = policy.retry_delay(now);
             now += delay;
             assert_eq!(policy.retry_delay(now), Duration::ZERO);
@@ -142,7 +142,7 @@ mod tests {
             [0; 7].map(|_| failed(&mut policy)),
             [200, 400, 800, 1_600, 3_200, 5_000, 5_000]
         );
-        policy.succeeded();
+        policy.record_success();
         assert_eq!(failed(&mut policy), 200);
     }
 
@@ -153,17 +153,17 @@ mod tests {
         assert_eq!(policy.reader_retry_delay(now), Duration::ZERO);
         for _ in 0..7 {
             now += policy.retry_delay(now);
-            policy.failed(now);
+            policy.record_failure(now);
         }
         let until = now + BACKOFF.max;
         while policy.retry_delay(now) > READER_BACKOFF {
             assert_eq!(policy.reader_retry_delay(now), READER_BACKOFF);
             now += READER_BACKOFF;
             assert_eq!(policy.reader_retry_delay(now), Duration::ZERO);
-            policy.failed(now);
+            policy.record_failure(now);
         }
         now += READER_BACKOFF / 2;
-        policy.failed(now);
+        policy.record_failure(now);
         assert_eq!(
             now + policy.reader_retry_delay(now),
             until,
@@ -177,9 +177,9 @@ mod tests {
         let now = Instant::now();
         let timeout = Duration::from_secs(7);
         assert_eq!(policy.lock_timeout(timeout), timeout);
-        policy.failed(now);
+        policy.record_failure(now);
         assert_eq!(policy.lock_timeout(timeout), Duration::ZERO);
-        policy.succeeded();
+        policy.record_success();
         assert_eq!(policy.lock_timeout(timeout), timeout);
     }
 }

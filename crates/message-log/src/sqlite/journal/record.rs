@@ -9,7 +9,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, BootId, EnvironmentId, FlowId, MessageId};
 use kanat_model::message::{ErrorKind, Failure, Status, Trigger};
 
-use super::file::FRAME_BYTES;
+use super::file::RECORD_HEADER_BYTES;
 use crate::change::{Change, ErrorChange, nobody};
 use crate::{Error, NewMessage, Placement};
 
@@ -21,7 +21,7 @@ const SETTLEMENT: u8 = 2;
 /// Capacity that is kept for the next record. A large record does not hold memory for good.
 const MAX_KEPT_BYTES: usize = 256 * 1024;
 
-/// Record that is being encoded, with room for the frame in front of its payload.
+/// Record that is being encoded, with room for the header in front of its payload.
 pub(super) struct JournalRecord(Vec<u8>);
 
 /// Decoded payload of a record.
@@ -35,19 +35,19 @@ pub(super) struct DecodedRecord {
 
 impl JournalRecord {
     pub fn new() -> Self {
-        Self(vec![0; FRAME_BYTES])
+        Self(vec![0; RECORD_HEADER_BYTES])
     }
 
     pub fn clear(&mut self) {
-        self.0.truncate(FRAME_BYTES);
+        self.0.truncate(RECORD_HEADER_BYTES);
         self.0.shrink_to(MAX_KEPT_BYTES);
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.len() == FRAME_BYTES
+        self.0.len() == RECORD_HEADER_BYTES
     }
 
-    /// Returns the frame's room and the payload.
+    /// Returns the room for the header, and the payload.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.0
     }
@@ -154,7 +154,7 @@ pub(in crate::sqlite) fn reencode(payload: Vec<u8>) -> Option<Vec<u8>> {
     for (event_seq, change) in &decoded.settlements {
         record.push_settlement(*event_seq, change);
     }
-    Some(record.0.split_off(FRAME_BYTES))
+    Some(record.0.split_off(RECORD_HEADER_BYTES))
 }
 
 /// Rest of a payload. Each function returns `None` when the payload does not begin as it expects.
@@ -301,7 +301,7 @@ mod tests {
         record.push_message(7, &message);
         record.push_settlement(8, &change);
         assert!(!record.is_empty());
-        let payload = record.bytes_mut()[FRAME_BYTES..].to_vec();
+        let payload = record.bytes_mut()[RECORD_HEADER_BYTES..].to_vec();
         record.clear();
         assert!(record.is_empty());
         (message, change, payload)
@@ -328,7 +328,7 @@ mod tests {
         let whole = {
             let mut record = JournalRecord::new();
             record.push_message(7, &encoded().0);
-            record.bytes_mut().len() - FRAME_BYTES
+            record.bytes_mut().len() - RECORD_HEADER_BYTES
         };
         for cut in (1..payload.len()).filter(|cut| *cut != whole) {
             assert!(decode(payload[..cut].to_vec()).is_err(), "{cut}");

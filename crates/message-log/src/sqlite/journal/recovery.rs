@@ -88,7 +88,7 @@ pub(super) fn recover(
             }
         }
         Err(error) if FailureKind::from_error(&error) != FailureKind::Operation => {
-            failures.note(&error);
+            failures.record_if_fsync_error(&error);
             tracing::error!(
                 %error,
                 "operations that the last process acknowledged stay in its journal until the \
@@ -197,20 +197,20 @@ pub(super) fn create(
     last_record_number: i64,
     failures: &SyncFailures,
 ) -> Result<JournalFile> {
-    let note = |error: &rusqlite::Error| failures.note(error);
+    let record_failure = |error: &rusqlite::Error| failures.record_if_fsync_error(error);
     // A clean stop leaves no file. A process that was killed may have committed without a sync,
     // because the journal had the data, and a sync of its tables may have failed.
     if path
         .try_exists()
         .map_err(|error| unreadable(path, &error))?
     {
-        maintenance::checkpoint_fully(conn).inspect_err(note)?;
+        maintenance::checkpoint_fully(conn).inspect_err(record_failure)?;
         // Tables with another salt would not know the file any more.
         file::remove(path).map_err(|error| unreadable(path, &error))?;
     }
     // 62 bits of it are random.
     let salt = uuid::Uuid::now_v7().as_u64_pair().1.cast_signed();
-    conn.execute(SET_SALT, [salt]).inspect_err(note)?;
+    conn.execute(SET_SALT, [salt]).inspect_err(record_failure)?;
     JournalFile::create(path, salt, last_record_number).map_err(|error| unreadable(path, &error))
 }
 

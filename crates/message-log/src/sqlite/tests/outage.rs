@@ -193,7 +193,7 @@ async fn nothing_is_acknowledged_into_a_log_after_the_part_that_a_failed_sync_lo
     let lost = std::fs::read(wal(&file)).unwrap().split_off(synced);
     assert!(!lost.is_empty());
     let kept = std::fs::read(journal(&file)).unwrap();
-    failures.note(&rusqlite::Error::SqliteFailure(
+    failures.record_if_fsync_error(&rusqlite::Error::SqliteFailure(
         ffi::Error::new(ffi::SQLITE_IOERR_FSYNC),
         None,
     ));

@@ -182,7 +182,7 @@ async fn a_queue_full_of_bytes_refuses_too() {
         })
         .await;
     let flow = FlowId::generate();
-    // A message larger than the limit, in an empty queue.
+    // A message larger than the limit, while nothing else waits.
     assert_eq!(
         log.append(sized(&flow, 200_000)).await.unwrap(),
         AppendOutcome::Waiting

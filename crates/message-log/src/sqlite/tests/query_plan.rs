@@ -124,7 +124,7 @@ async fn no_statement_reads_a_whole_table() {
     let fixed = [
         append::FIND_BUSY_KEY,
         append::FIND_DUPLICATE,
-        change::ADVANCE,
+        change::RELEASE_NEXT,
         change::CHANGE,
         change::INSERT_EVENT_FROM_ROW,
         claim::AWAITED,
@@ -141,14 +141,14 @@ async fn no_statement_reads_a_whole_table() {
         poll::CLAIM,
         poll::DUE,
         poll::FORGET,
-        poll::KEEP,
-        poll::NOTE,
+        poll::UPDATE_POLL,
+        poll::UPSERT_SEEN,
         quota::DROP_CONNECTORS,
         quota::LEDGER,
         quota::SAVE,
         retain::DROP_KEYS,
         retain::NEXT_OF_FLOW,
-        retain::NEXT_STRETCH,
+        retain::NEXT_BATCH,
         schema::MAX_SEQ_EVER,
         step::SAVE,
     ];
@@ -156,13 +156,13 @@ async fn no_statement_reads_a_whole_table() {
         fixed
             .iter()
             .chain(&retain::DROP_LISTED)
-            .chain(&retain::DROP_STRETCH)
+            .chain(&retain::DROP_BATCH)
             .map(|statement| (*statement).to_owned()),
     );
     for statement in statements {
         let scans = scans(&mut conn, &statement).await;
-        // Retention limits its stretch itself.
-        let limited = statement == retain::NEXT_STRETCH;
+        // Retention limits its batch itself.
+        let limited = statement == retain::NEXT_BATCH;
         assert!(scans.is_empty() || limited, "{scans:?} in {statement}");
     }
     log.close().await;

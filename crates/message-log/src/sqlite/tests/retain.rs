@@ -10,7 +10,7 @@ use super::File;
 use crate::prelude::*;
 use crate::sqlite::inbox::{Inbox, ReplyGuard, Wakeup};
 use crate::sqlite::operation::{Effect, Work};
-use crate::sqlite::queue::Queue;
+use crate::sqlite::writer_handle::WriterHandle;
 use crate::sqlite::{Options, retain};
 use crate::{Error, Result, SavedPlan};
 
@@ -27,17 +27,17 @@ async fn operations(flush: Result<()>) -> Vec<&'static str> {
     log.save_plans(vec![plan(1), plan(2)]).await.unwrap();
     log.close().await;
     let inbox = Arc::new(Inbox::default());
-    let queue = Queue::new(Arc::clone(&inbox), 10, 1_000);
+    let handle = WriterHandle::new(Arc::clone(&inbox), 10, 1_000);
     let writer = tokio::task::spawn_blocking(move || write(&inbox, &flush));
     let reader = Options::default()
         .open_read_pool(&file.path, 1)
         .await
         .unwrap();
-    retain::retain(&reader, &queue, Timestamp::now())
+    retain::retain(&reader, &handle, Timestamp::now())
         .await
         .unwrap();
     reader.close().await;
-    drop(queue);
+    drop(handle);
     writer.await.unwrap()
 }
 

@@ -40,7 +40,7 @@ impl Batch {
 
 impl Work {
     fn runs_outside_transaction(&self) -> bool {
-        matches!(self, Self::Shrink { .. } | Self::Truncate | Self::Close)
+        matches!(self, Self::Shrink { .. } | Self::TruncateWal | Self::Close)
     }
 }
 

@@ -16,7 +16,7 @@ const MAX_WAL_BYTES_ON_FULL_DISK: u64 = 1 << 20;
 impl Writer {
     /// Refuses new messages while the reserve is released, and returns the other operations.
     pub(super) fn admit(&self, operations: Vec<Operation>) -> Vec<Operation> {
-        if self.reserve.try_restore() {
+        if self.reserve.ensure_available() {
             return operations;
         }
         let (refused, rest): (Vec<_>, Vec<_>) = operations.into_iter().partition(|operation| {
@@ -95,9 +95,11 @@ impl Writer {
         let conn = statements.conn();
         let truncated = conn
             .busy_timeout(Duration::ZERO)
-            .and_then(|()| self.checkpoints.truncate(conn));
+            .and_then(|()| self.checkpoints.truncate_wal(conn));
         if let Err(error) = truncated {
-            self.checkpoints.sync_failures().note(&error);
+            self.checkpoints
+                .sync_failures()
+                .record_if_fsync_error(&error);
             return false;
         }
         !self.reserve.is_disk_full()

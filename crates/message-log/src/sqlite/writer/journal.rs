@@ -41,7 +41,7 @@ impl Writer {
                 .journaled(results.iter().map(|result| &result.effect));
         }
         for (Operation { work, reply }, result) in operations.into_iter().zip(results) {
-            self.inbox.answered(&work);
+            self.inbox.release_bytes(&work);
             self.journal.add_pending(work, result.seq);
             self.reply(reply, Ok(result.effect));
         }
@@ -71,12 +71,12 @@ impl Writer {
     pub(super) fn flush(
         &mut self,
         statements: &Statements<'_>,
-        commit: CommitDurability,
+        durability: CommitDurability,
     ) -> Result<()> {
         let result = if self.journal.pending().is_empty() {
             Ok(())
         } else {
-            self.apply_pending(statements, commit)
+            self.apply_pending(statements, durability)
         };
         self.answer_readers(&result);
         result
@@ -85,12 +85,12 @@ impl Writer {
     fn apply_pending(
         &mut self,
         statements: &Statements<'_>,
-        commit: CommitDurability,
+        durability: CommitDurability,
     ) -> Result<()> {
         // Without a journal only the tables have the writes on disk.
         let is_in_journal = self.journal.is_active() && self.files.check().is_ok();
-        let commit = if is_in_journal {
-            commit
+        let durability = if is_in_journal {
+            durability
         } else {
             self.ack_durability
         };
@@ -98,11 +98,11 @@ impl Writer {
             operations: Vec::new(),
             includes_pending: true,
         };
-        let mut result = self.commit_batch(statements, &batch, commit);
+        let mut result = self.commit_batch(statements, &batch, durability);
         while let Err(error) = &result
             && self.make_room(statements, error)
         {
-            result = self.commit_batch(statements, &batch, commit);
+            result = self.commit_batch(statements, &batch, durability);
         }
         match result {
             Ok(CommittedBatch { durability, .. }) => {
@@ -110,7 +110,7 @@ impl Writer {
                 Ok(())
             }
             Err(error) => {
-                let is_due = self.journal.apply_failed(Instant::now());
+                let is_due = self.journal.note_apply_failure(Instant::now());
                 // Attempts that readers ask for in between would repeat the line.
                 if is_due {
                     tracing::error!(

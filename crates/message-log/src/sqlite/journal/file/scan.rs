@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::{FRAME_BYTES, HEADER_BYTES, MAGIC, MAGIC_PREFIX, MAX_BYTES, checksum};
+use super::{FILE_HEADER_BYTES, MAGIC, MAGIC_PREFIX, MAX_BYTES, RECORD_HEADER_BYTES, checksum};
 
 /// Content of the file that an earlier process may have left.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(in crate::sqlite) struct OwnRecords {
     pub is_header_valid: bool,
 }
 
-/// Record as it is framed in the file.
+/// Record of the file, with its content as bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::sqlite) struct RawRecord {
     pub number: i64,
@@ -56,7 +56,7 @@ pub(in crate::sqlite) fn read(path: &Path, salt: i64, applied: i64) -> io::Resul
 
 /// Parses the bytes of a file, as [`read`] does.
 pub(in crate::sqlite) fn parse(bytes: &[u8], salt: i64, applied: i64) -> JournalContents {
-    let Some((header, body)) = bytes.split_at_checked(HEADER_BYTES as usize) else {
+    let Some((header, body)) = bytes.split_at_checked(FILE_HEADER_BYTES as usize) else {
         return JournalContents::Missing;
     };
     let header_salt = header[8..16]
@@ -94,7 +94,7 @@ pub(in crate::sqlite) fn parse(bytes: &[u8], salt: i64, applied: i64) -> Journal
 /// Encodes a journal of records with these payloads and numbers from 1.
 #[cfg(feature = "fuzz")]
 pub(in crate::sqlite) fn encode(salt: i64, payloads: &[&[u8]]) -> Vec<u8> {
-    let mut bytes = vec![0; HEADER_BYTES as usize];
+    let mut bytes = vec![0; FILE_HEADER_BYTES as usize];
     bytes[..8].copy_from_slice(MAGIC);
     bytes[8..16].copy_from_slice(&salt.to_le_bytes());
     for (number, payload) in (1_i64..).zip(payloads) {
@@ -129,13 +129,13 @@ fn leading_records(mut rest: &[u8], salt: i64) -> (Vec<RawRecord>, &[u8]) {
 /// Returns the valid records with numbers after `last`, at any offset. Records of an earlier use of
 /// the file have smaller numbers, and no journal has more records than its length has room for.
 fn salvage(mut rest: &[u8], salt: i64, last: i64) -> Vec<RawRecord> {
-    const MAX_RECORDS: i64 = (MAX_BYTES / FRAME_BYTES as u64).cast_signed();
+    const MAX_RECORDS: i64 = (MAX_BYTES / RECORD_HEADER_BYTES as u64).cast_signed();
     // A body of a message may look like a record at every offset. The budget bounds the bytes that
     // are summed up to a few seconds of work.
     let mut budget = 64 * MAX_BYTES;
     let mut found: Vec<RawRecord> = Vec::new();
-    while let Some((frame, _)) = rest.split_first_chunk::<8>() {
-        let number = i64::from_le_bytes(*frame);
+    while let Some((number, _)) = rest.split_first_chunk::<8>() {
+        let number = i64::from_le_bytes(*number);
         let from = found.last().map_or(last, |record| record.number);
         let is_possible = from < number && number <= last.saturating_add(MAX_RECORDS) && budget > 0;
         let record = is_possible.then(|| first_record(rest, salt)).flatten();
@@ -168,10 +168,10 @@ fn claimed_length(bytes: &[u8]) -> u64 {
 
 /// Returns the record that `bytes` begin with, and the bytes after it.
 fn first_record(bytes: &[u8], salt: i64) -> Option<(RawRecord, &[u8])> {
-    let (frame, rest) = bytes.split_at_checked(FRAME_BYTES)?;
-    let number = i64::from_le_bytes(frame[..8].try_into().ok()?);
-    let length = usize::try_from(u32::from_le_bytes(frame[8..12].try_into().ok()?)).ok()?;
-    let expected = u32::from_le_bytes(frame[12..].try_into().ok()?);
+    let (header, rest) = bytes.split_at_checked(RECORD_HEADER_BYTES)?;
+    let number = i64::from_le_bytes(header[..8].try_into().ok()?);
+    let length = usize::try_from(u32::from_le_bytes(header[8..12].try_into().ok()?)).ok()?;
+    let expected = u32::from_le_bytes(header[12..].try_into().ok()?);
     let (payload, after) = rest.split_at_checked(length)?;
     let is_valid = number > 0 && expected == checksum(salt, number, payload);
     is_valid.then(|| {

@@ -5,7 +5,7 @@ use super::*;
 
 fn write(journal: &mut JournalFile, payload: &str) -> i64 {
     journal
-        .append(&mut [&[0; FRAME_BYTES], payload.as_bytes()].concat())
+        .append(&mut [&[0; RECORD_HEADER_BYTES], payload.as_bytes()].concat())
         .unwrap()
 }
 
@@ -134,7 +134,7 @@ fn valid_records_after_any_damaged_one_are_salvaged() {
             own.is_header_valid,
         )
     };
-    for at in HEADER_BYTES..ends[0] {
+    for at in FILE_HEADER_BYTES..ends[0] {
         let mut damaged = whole.clone();
         damaged[usize::try_from(at).unwrap()] ^= 0x10;
         assert_eq!(
@@ -186,15 +186,15 @@ fn removes_a_file_that_finds_no_room() {
 
 #[test]
 fn a_failed_sync_is_not_taken_for_a_full_disk() {
-    let refused = |device: &str, filled| {
+    let refused = |device: &str, preallocated| {
         let file = OpenOptions::new().write(true).open(device).unwrap();
         let mut journal = JournalFile {
             file,
             path: PathBuf::new(),
             salt: 1,
             next_offset: 0,
-            filled,
-            number: 0,
+            preallocated,
+            last_record_number: 0,
         };
         journal.append(&mut [0; 100]).unwrap_err()
     };

@@ -1,4 +1,4 @@
-//! Queue of the writer, bounded in operations. For appends it is bounded in bytes too.
+//! Handle of the writer, which bounds the operations that wait. Appends are bounded in bytes too.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use super::inbox::{Inbox, Operation, ReplySender};
 use super::operation::{Effect, Work};
 use crate::{Error, Result};
 
-/// Submits operations to the writer and waits for their effects. The writer ends when the queue is
-/// dropped.
-pub(super) struct Queue {
+/// Handle that submits operations to the writer and waits for their effects. The [`Inbox`] holds
+/// the operations. The writer ends when the handle is dropped.
+pub(super) struct WriterHandle {
     inbox: Arc<Inbox>,
     permits: Arc<Semaphore>,
     max_bytes: usize,
 }
 
-impl Queue {
-    /// Creates a queue of up to `operations`, which takes appends up to `bytes`.
+impl WriterHandle {
+    /// Creates a handle that lets up to `operations` wait, and takes appends up to `bytes`.
     pub fn new(inbox: Arc<Inbox>, operations: usize, bytes: usize) -> Self {
         Self {
             inbox,
@@ -29,7 +29,7 @@ impl Queue {
     /// Submits an operation, or fails as full at once when there is no room.
     pub async fn try_submit(&self, work: Work) -> Result<Effect> {
         let queued = self.inbox.queued_bytes();
-        // A single message larger than the limit passes when the queue is empty.
+        // A single message larger than the limit passes when nothing else waits.
         if queued > 0 && queued.saturating_add(work.size_bytes()) > self.max_bytes {
             return Err(Error::Full);
         }
@@ -62,7 +62,7 @@ impl Queue {
     }
 }
 
-impl Drop for Queue {
+impl Drop for WriterHandle {
     fn drop(&mut self) {
         self.inbox.close();
     }
