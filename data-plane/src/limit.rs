@@ -51,7 +51,7 @@ pub(crate) struct Limiter {
     /// Owner of the shares: a boot id of the limiter's own, not that of the node.
     owner: BootId,
     begun: Instant,
-    last_number: AtomicI64,
+    last_exchange_number: AtomicI64,
     hasher: RandomState,
     /// Keys in use.
     shards: Vec<Mutex<HashMap<Key, Arc<Entry>>>>,
@@ -77,7 +77,7 @@ impl Limiter {
             node,
             owner: BootId::generate(),
             begun: Instant::now(),
-            last_number: AtomicI64::new(0),
+            last_exchange_number: AtomicI64::new(0),
             hasher: RandomState::new(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             pending_requests: Mutex::default(),
@@ -86,26 +86,27 @@ impl Limiter {
         }
     }
 
-    /// Admits a call of a key, and counts it.
+    /// Admits a call of a key, and counts it. Waits for no token, but perhaps for the answer of the
+    /// store.
     ///
     /// # Errors
     /// The call is beyond a limit; it is not counted.
-    pub async fn admit(&self, key: &Key, limits: Limits) -> Result<LimitStatus, LimitExceeded> {
+    pub async fn check(&self, key: &Key, limits: Limits) -> Result<LimitStatus, LimitExceeded> {
         self.decide(key, limits, 0).await
     }
 
-    /// Tries to admit a call that waits for its turn. `calls_in_line` is the number of calls
-    /// that wait in line after this one.
+    /// Tries to admit the first call of a connector's queue. `queued_calls` is the number of calls
+    /// that wait behind it. Such calls have no limit per day.
     ///
     /// # Errors
     /// The time after which to try again.
-    pub async fn try_admit(
+    pub async fn check_queued(
         &self,
         key: &Key,
         rate: Rate,
-        calls_in_line: u32,
+        queued_calls: u32,
     ) -> Result<(), Duration> {
-        self.decide(key, Limits { rate, per_day: 0 }, calls_in_line)
+        self.decide(key, Limits { rate, per_day: 0 }, queued_calls)
             .await
             .map(drop)
             .map_err(|exceeded| exceeded.next_attempt_in)
@@ -115,7 +116,7 @@ impl Limiter {
         &self,
         key: &Key,
         limits: Limits,
-        calls_in_line: u32,
+        queued_calls: u32,
     ) -> Result<LimitStatus, LimitExceeded> {
         let answer = loop {
             let entry = self.entry(key, limits);
@@ -125,7 +126,7 @@ impl Limiter {
             }
             // Read under the lock, so that no call waits after `run` has answered all that waited.
             let view = self.view_of(key);
-            match state.bucket.try_admit(limits, calls_in_line, &view) {
+            match state.bucket.try_admit(limits, queued_calls, &view) {
                 Decision::Admit(status) => {
                     if state.bucket.allowance_runs_low() {
                         self.schedule_request(&entry, &mut state);
@@ -273,7 +274,7 @@ impl Limiter {
                 (SentRequest { entry, reservation }, request)
             })
             .unzip();
-        let number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.last_exchange_number.fetch_add(1, Ordering::Relaxed) + 1;
         let exchange = self.new_exchange(number, requests);
         loop {
             let begun = Instant::now();

@@ -20,15 +20,15 @@ use crate::{
 /// share.
 const MIN_SHARE_CALLS: u32 = 4;
 
-/// Shortest time after which a store without tokens is asked again.
-const MIN_RETRY: Duration = Duration::from_millis(10);
+/// Shortest delay before a store without tokens is asked again.
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(10);
 
-/// Longest pause before a store without tokens is asked again: this, or an eighth of the period if
-/// that is longer.
-const MAX_RETRY: Duration = Duration::from_millis(100);
+/// Cap of the delay before a store without tokens is asked again. A period whose eighth is longer
+/// has that as its cap.
+const RETRY_DELAY_CAP: Duration = Duration::from_millis(100);
 
-/// Time after which a store whose day is used up is asked again.
-const DAY_RETRY: Duration = Duration::from_secs(1);
+/// Delay before a store whose day is used up is asked again.
+const DAY_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Ticks without a call after which a bucket returns everything.
 const IDLE_TICKS: u32 = 2;
@@ -100,8 +100,8 @@ pub struct Bucket {
     /// Demand at the last tick: attempts plus the largest number of waiting calls. It never
     /// falls below an eighth of its former value at a tick.
     demand: u32,
-    /// Most calls that waited for their turn at once since the last tick.
-    peak_calls_in_line: u32,
+    /// Most calls that waited in the queue at once since the last tick.
+    peak_queued_calls: u32,
     idle_ticks: u32,
     /// Admitted calls that were not reported to the store.
     used: u64,
@@ -120,9 +120,9 @@ struct Day {
     /// Calls that were admitted since the last request.
     used_since_request: u64,
     /// Calls of the day that were granted to no node, by the last grant.
-    pool_left: u64,
+    left: u64,
     /// Instant before which the store has none.
-    pool_empty_until: Option<Instant>,
+    exhausted_until: Option<Instant>,
     /// Calls that this node may still admit while the store is unreachable.
     offline_left: Option<u64>,
     /// Calls that this node has admitted while the store was unreachable.
@@ -155,7 +155,7 @@ impl Bucket {
             day: Day::default(),
             tick_calls: 0,
             demand: 0,
-            peak_calls_in_line: 0,
+            peak_queued_calls: 0,
             idle_ticks: 0,
             used: 0,
             last_used_at: None,
@@ -171,15 +171,10 @@ impl Bucket {
     }
 
     /// Decides on a call, or on the next attempt of a call that waits for its turn, and counts the
-    /// attempt. `calls_in_line` is the number of calls that wait in line after this one.
-    pub fn try_admit(
-        &mut self,
-        limits: Limits,
-        calls_in_line: u32,
-        view: &ClusterView,
-    ) -> Decision {
+    /// attempt. `queued_calls` is the number of calls that wait in the queue behind this one.
+    pub fn try_admit(&mut self, limits: Limits, queued_calls: u32, view: &ClusterView) -> Decision {
         self.tick_calls = self.tick_calls.saturating_add(1);
-        self.peak_calls_in_line = self.peak_calls_in_line.max(calls_in_line);
+        self.peak_queued_calls = self.peak_queued_calls.max(queued_calls);
         self.idle_ticks = 0;
         self.set_limits(limits, view);
         self.try_take(view)
@@ -253,9 +248,9 @@ impl Bucket {
         };
         self.demand = self
             .tick_calls
-            .saturating_add(self.peak_calls_in_line)
+            .saturating_add(self.peak_queued_calls)
             .max(self.demand / 8);
-        (self.tick_calls, self.peak_calls_in_line) = (0, 0);
+        (self.tick_calls, self.peak_queued_calls) = (0, 0);
         self.used > 0
             || self.share > 0
             || self.day.allowance > 0
@@ -371,14 +366,14 @@ impl Bucket {
         }
         self.day.allowance += grant.allowance;
         self.day.last_grant = grant.allowance;
-        (self.day.pool_left, self.day.offline_left) = (grant.day_left, None);
+        (self.day.left, self.day.offline_left) = (grant.day_left, None);
         // Other nodes may return some.
-        self.day.pool_empty_until = (grant.day_left == 0).then(|| view.now + DAY_RETRY);
-        let max = MAX_RETRY.max(self.limits.rate.period.as_duration() / 8);
+        self.day.exhausted_until = (grant.day_left == 0).then(|| view.now + DAY_RETRY_DELAY);
+        let max = RETRY_DELAY_CAP.max(self.limits.rate.period.as_duration() / 8);
         let pause = grant
             .time_to_next_token
-            .unwrap_or(MAX_RETRY)
-            .clamp(MIN_RETRY, max);
+            .unwrap_or(RETRY_DELAY_CAP)
+            .clamp(MIN_RETRY_DELAY, max);
         self.pool_empty_until =
             (grant.admitted < reservation.waiting_calls).then(|| view.now + pause);
     }
@@ -422,7 +417,7 @@ impl Bucket {
         self.microtokens = self.microtokens.min(size);
         self.pool_empty_until = None;
         self.day.allowance = self.day.allowance.min(limits.per_day);
-        (self.day.pool_empty_until, self.day.offline_left) = (None, None);
+        (self.day.exhausted_until, self.day.offline_left) = (None, None);
     }
 
     /// Refills the bucket up to now: by the share until the end of its lease, then by the equal
@@ -518,7 +513,7 @@ impl Bucket {
                 return DayDecision::Refuse;
             }
             let left = if is_today {
-                self.day.pool_left
+                self.day.left
             } else {
                 self.limits.per_day
             };
@@ -534,8 +529,8 @@ impl Bucket {
                 _ => DayDecision::Admit,
             };
         }
-        let pool_empty_until = self.day.pool_empty_until.filter(|_| is_today);
-        match pool_empty_until {
+        let exhausted_until = self.day.exhausted_until.filter(|_| is_today);
+        match exhausted_until {
             Some(until) if view.now < until => DayDecision::Refuse,
             Some(_) | None => DayDecision::AskStore,
         }

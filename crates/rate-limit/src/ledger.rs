@@ -121,7 +121,7 @@ impl Ledger {
         let now = self.advance_to_now(requester);
         self.change_limit(request.rate);
         self.apply_returns(request, requester.owner);
-        let day_left = self.book_day(request, now);
+        let day_left = self.update_day_usage(request, now);
         let own_tokens = u64::from(request.own_tokens);
         let by_tokens = if request.rate.calls == 0 {
             u64::MAX
@@ -243,9 +243,9 @@ impl Ledger {
             .min(capacity(self.unheld_share()));
     }
 
-    /// Books the calls of the day that the node returns or owes, in a new day when one has begun.
+    /// Counts the calls of the day that the node returns or owes, in a new day when one has begun.
     /// Returns the calls that are left of the day; `None` without a limit per day.
-    fn book_day(&mut self, request: &ShareRequest, now: i64) -> Option<u64> {
+    fn update_day_usage(&mut self, request: &ShareRequest, now: i64) -> Option<u64> {
         let today = now.div_euclid(DAY_MS);
         if self.day != today {
             (self.day, self.granted_today) = (today, 0);

@@ -54,8 +54,12 @@ impl RateQueue {
             Err(_) => (self.first.lock().await, true),
         };
         while let Some(rate) = self.rate() {
-            let calls_in_line = self.length.load(Ordering::Relaxed).saturating_sub(1);
-            let Err(wait) = self.limiter.try_admit(&self.key, rate, calls_in_line).await else {
+            let queued_calls = self.length.load(Ordering::Relaxed).saturating_sub(1);
+            let Err(wait) = self
+                .limiter
+                .check_queued(&self.key, rate, queued_calls)
+                .await
+            else {
                 break;
             };
             waited = true;

@@ -35,7 +35,7 @@ impl Node {
     }
 
     async fn call(&self, key: &str, limits: Limits) -> bool {
-        self.limiter.admit(&consumer(key), limits).await.is_ok()
+        self.limiter.check(&consumer(key), limits).await.is_ok()
     }
 
     async fn stop(self) {
@@ -88,7 +88,7 @@ async fn a_call_to_a_new_key_is_answered_when_the_limiter_ends() {
     let limiter = Arc::clone(&node.limiter);
     let late_call = TaskTracker::new().spawn(async move {
         sleep(Duration::from_secs(1)).await;
-        limiter.admit(&consumer("ck_2"), per_second(10)).await
+        limiter.check(&consumer("ck_2"), per_second(10)).await
     });
     node.stop().await;
     let answer = timeout(Duration::from_secs(60), late_call).await;

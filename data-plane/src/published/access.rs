@@ -94,7 +94,7 @@ pub(crate) async fn enforce_limits(
 ) -> Result<Option<LimitStatus>, Refusal> {
     match caller {
         Caller::Anyone | Caller::Subject(_) => Ok(None),
-        Caller::Key(key) => match limiter.admit(&key.id, key.limits).await {
+        Caller::Key(key) => match limiter.check(&key.id, key.limits).await {
             Ok(status) => {
                 tracing::debug!(
                     api.id = key.api_id,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Bucket, DAY_RETRY, Limits};
+use super::{Bucket, DAY_RETRY_DELAY, Limits};
 use crate::{ClusterView, LimitExceeded, LimitKind, LimitStatus, MICROTOKENS_PER_TOKEN};
 
 /// Longest wait before another attempt, since limits change and the store comes and goes.
@@ -40,7 +40,7 @@ impl Bucket {
         let retry_after = if view.has_store_answered {
             view.to_midnight.max(Duration::from_secs(1))
         } else {
-            DAY_RETRY
+            DAY_RETRY_DELAY
         };
         LimitExceeded {
             retry_after,
@@ -105,7 +105,7 @@ impl Bucket {
             .day
             .offline_left
             .filter(|_| view.unreachable_since.is_some())
-            .unwrap_or(self.day.pool_left);
+            .unwrap_or(self.day.left);
         let remaining = self
             .day
             .allowance
