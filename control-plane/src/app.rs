@@ -63,7 +63,7 @@ pub struct App {
     pub hub: Arc<Hub>,
     /// Its jobs, and work that goes on when its caller has gone.
     pub tasks: Tasks,
-    pub deploys: flow::Deploys,
+    pub deploy_queues: flow::DeployQueues,
     /// Told when there is a new batch job.
     pub batch_jobs: Arc<Notify>,
     pub sealer: Arc<Sealer>,
@@ -149,9 +149,9 @@ impl Caller {
         }
     }
 
-    /// Returns what this call has made before a crash kept it from being answered: the id, or what
-    /// else tells it.
-    pub async fn made_before(&self, db: &mut Db) -> Result<Option<String>> {
+    /// Returns the result that this call recorded before a crash kept it from being answered: the
+    /// id of what it made, or another text that identifies it.
+    pub async fn find_idempotent_result(&self, db: &mut Db) -> Result<Option<String>> {
         match &self.idempotency_id {
             Some(call) => {
                 Ok(done_call::made(db, call, Timestamp::now().before(kept_answer::WINDOW)).await?)
@@ -161,17 +161,18 @@ impl Caller {
     }
 
     /// Returns whether this call has made its change of `id` before a crash kept it from being
-    /// answered, and notes it otherwise, in the transaction that makes it.
+    /// answered, and records it otherwise, in the transaction that makes it.
     pub async fn repeats(&self, db: &mut Db, id: impl AsRef<str>) -> Result<bool> {
-        if self.made_before(db).await?.is_some() {
+        if self.find_idempotent_result(db).await?.is_some() {
             return Ok(true);
         }
-        self.note_made(db, id).await?;
+        self.record_idempotent_result(db, id).await?;
         Ok(false)
     }
 
-    /// Notes what this call makes, in the transaction that makes it.
-    pub async fn note_made(&self, db: &mut Db, made: impl AsRef<str>) -> Result<()> {
+    /// Records what this call makes under its idempotency key, if it has one. Belongs into the
+    /// transaction that makes it.
+    pub async fn record_idempotent_result(&self, db: &mut Db, made: impl AsRef<str>) -> Result<()> {
         match &self.idempotency_id {
             Some(call) => Ok(done_call::note(db, call, made.as_ref(), Timestamp::now()).await?),
             None => Ok(()),

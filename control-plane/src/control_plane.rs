@@ -11,7 +11,7 @@ use kanat_proto::node::v1::plan_service_server::PlanServiceServer;
 use kanat_store::Store;
 
 use crate::app::audit::denied;
-use crate::app::flow::Deploys;
+use crate::app::flow::DeployQueues;
 use crate::app::secret::{Elsewhere, MasterKeys};
 use crate::app::{App, bootstrap, environment};
 use crate::cors::Cors;
@@ -123,7 +123,7 @@ impl ControlPlane {
         let identities =
             IdentityProviders::new(options.issuers, &tasks).map_err(Error::IdentityProviders)?;
         let adapters = kanat_script::Pool::new(options.adapters);
-        let deploys = Deploys::default();
+        let deploy_queues = DeployQueues::default();
         let batch_jobs = Arc::default();
         let master_keys = Arc::new(MasterKeys::of(options.key_file));
         let public_url = options.public_url;
@@ -133,7 +133,7 @@ impl ControlPlane {
             log,
             hub,
             tasks,
-            deploys,
+            deploy_queues,
             batch_jobs,
             sealer,
             master_keys,
@@ -159,7 +159,7 @@ impl ControlPlane {
         tasks.run_until_stopped(schedules::run(Arc::clone(&app)));
         tasks.run_until_stopped(schedule_outcomes::run(Arc::clone(&app)));
         tasks.run_until_stopped(oauth_refresh::run(Arc::clone(&app)));
-        if let Some(observed) = app.hub.observations() {
+        if let Some(observed) = app.hub.take_observation_receiver() {
             tasks.run_until_stopped(observations::run(Arc::clone(&app), observed));
         }
         Ok(Self {

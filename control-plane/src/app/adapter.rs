@@ -80,7 +80,9 @@ pub async fn create(call: &Call, new: NewAdapter) -> Result<ChangeResult<Adapter
         return change.commit(made).await;
     }
     adapter::insert(&mut change, &made).await?;
-    call.caller.note_made(&mut change, &made.id).await?;
+    call.caller
+        .record_idempotent_result(&mut change, &made.id)
+        .await?;
     publish(&mut change, &made).await?;
     audit::created(call, &mut change, &made).await?;
     change.commit(made).await

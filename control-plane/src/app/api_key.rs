@@ -42,7 +42,7 @@ pub async fn create(call: &Call, new: NewApiKey) -> Result<(ApiKey, Option<Secre
     };
 
     let mut tx = call.write().await?;
-    if let Some(made) = call.caller.made_before(&mut tx).await?
+    if let Some(made) = call.caller.find_idempotent_result(&mut tx).await?
         && let Some(made) =
             api_key::get(&mut tx, &call.caller.account_id, &ApiKeyId::from(made)).await?
     {
@@ -82,7 +82,9 @@ pub async fn create(call: &Call, new: NewApiKey) -> Result<(ApiKey, Option<Secre
         created_by_name: Some(maker.name),
     };
     api_key::insert(&mut tx, &row).await?;
-    call.caller.note_made(&mut tx, &row.id).await?;
+    call.caller
+        .record_idempotent_result(&mut tx, &row.id)
+        .await?;
     audit::created(call, &mut tx, &row).await?;
     tx.commit().await?;
     Ok((row, Some(made.text)))

@@ -145,7 +145,9 @@ pub async fn retry(call: &Call, id: &BatchJobId) -> Result<BatchJob> {
     }
     let job = BatchJob { total, ..job };
     batch_job::insert(&mut tx, &job).await?;
-    call.caller.note_made(&mut tx, &job.id).await?;
+    call.caller
+        .record_idempotent_result(&mut tx, &job.id)
+        .await?;
     audit::created(call, &mut tx, &job).await?;
     tx.commit().await?;
     call.app.batch_jobs.notify_one();

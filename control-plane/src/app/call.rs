@@ -101,7 +101,7 @@ impl Call {
 
     /// Returns the resource that this call has made before a crash kept it from being answered.
     pub async fn made<I: ResourceId>(&self, db: &mut Db) -> Result<Option<I::Resource>> {
-        match self.caller.made_before(db).await? {
+        match self.caller.find_idempotent_result(db).await? {
             Some(id) => self.existing(db, &I::from(id)).await.map(Some),
             None => Ok(None),
         }

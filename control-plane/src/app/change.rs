@@ -76,9 +76,9 @@ impl<'a> PublishTransaction<'a> {
         })
     }
 
-    /// Makes nodes get the change at once, without a wait for other changes: a pause, a revoked
-    /// token.
-    pub fn urgent(&mut self) {
+    /// Marks the change as urgent: nodes get it at once, without a wait for other changes. A pause
+    /// or a revoked token is urgent.
+    pub fn mark_urgent(&mut self) {
         self.urgent = true;
     }
 

@@ -146,7 +146,9 @@ pub async fn create(call: &Call, new: NewInstance) -> Result<ChangeResult<Instan
         return change.commit(made).await;
     }
     connector_instance::insert(&mut change, &instance).await?;
-    call.caller.note_made(&mut change, &instance.id).await?;
+    call.caller
+        .record_idempotent_result(&mut change, &instance.id)
+        .await?;
     oauth::config_changed(&mut change, &instance, None, &new.config).await?;
     publish(&mut change, &instance, config).await?;
     audit::created(call, &mut change, &instance).await?;

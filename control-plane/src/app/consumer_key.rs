@@ -82,19 +82,25 @@ pub async fn create(
     let api = call.existing(&mut change, api).await?;
     let label = check_consumer(consumer).map_err(|why| Error::field("consumer", why));
     both(label, check_limits(limits))?;
-    if let Some(made) = made_before(call, &mut change, &api).await? {
+    if let Some(made) = find_issued_key(call, &mut change, &api).await? {
         return change.commit(made).await;
     }
     let made = make(&api, consumer, limits, None);
-    call.caller.note_made(&mut change, &made.key.id).await?;
+    call.caller
+        .record_idempotent_result(&mut change, &made.key.id)
+        .await?;
     add(&mut change, &api, &made.key).await?;
     audit::created(call, &mut change, &of_api(&api, &made.key)).await?;
     change.commit(made).await
 }
 
 /// Returns the key that this call has made before a crash kept it from being answered.
-async fn made_before(call: &Call, db: &mut Db, api: &PublishedApi) -> Result<Option<IssuedKey>> {
-    let Some(id) = call.caller.made_before(db).await? else {
+async fn find_issued_key(
+    call: &Call,
+    db: &mut Db,
+    api: &PublishedApi,
+) -> Result<Option<IssuedKey>> {
+    let Some(id) = call.caller.find_idempotent_result(db).await? else {
         return Ok(None);
     };
     let found = consumer_key::get(db, &api.id, &ConsumerKeyId::from(id)).await?;
@@ -165,7 +171,7 @@ pub async fn update(
                 ));
             }
         };
-        change.urgent();
+        change.mark_urgent();
     }
     key.rate_limit_per_second = limits.per_second;
     key.daily_limit = limits.daily;
@@ -212,7 +218,7 @@ pub async fn rotate(
     let grace = grace::parse(grace)?;
     let mut change = call.change().await?;
     let (api, mut old) = key_of(call, &mut change, api, id).await?;
-    if let Some(made) = made_before(call, &mut change, &api).await? {
+    if let Some(made) = find_issued_key(call, &mut change, &api).await? {
         return change.commit(made).await;
     }
     let before = old.clone();
@@ -227,13 +233,15 @@ pub async fn rotate(
         daily: old.daily_limit,
     };
     let made = make(&api, &old.consumer, limits, Some(old.id.clone()));
-    call.caller.note_made(&mut change, &made.key.id).await?;
+    call.caller
+        .record_idempotent_result(&mut change, &made.key.id)
+        .await?;
     add(&mut change, &api, &made.key).await?;
     let entity = of_api(&api, &old).entity();
     let former = of_api(&api, &before).state(&call.app)?;
     let state = of_api(&api, &made.key).state(&call.app)?;
     audit::record(call, &mut change, entity, Some(former), Some(state)).await?;
-    change.urgent();
+    change.mark_urgent();
     change.commit(made).await
 }
 
@@ -250,7 +258,7 @@ pub async fn revoke(
         key.standing = key.standing.revoke(Timestamp::now());
         consumer_key::update(&mut change, &key).await?;
         change.remove(Kind::ConsumerKey, id).await?;
-        change.urgent();
+        change.mark_urgent();
     }
     audit::updated(
         call,

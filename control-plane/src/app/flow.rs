@@ -35,7 +35,7 @@ use crate::app::{App, Call, Caller, ChangeResult, audit, change, name, resource}
 pub use callers::response_texts;
 pub use definition::{seal_all as seal_definitions, text as definition_text};
 pub use deploy::{
-    Deploy, Deployment, Deploys, Rollback, deploy, deployed_plan, pause, resume, rollback,
+    Deploy, DeployQueues, Deployment, Rollback, deploy, deployed_plan, pause, resume, rollback,
 };
 pub use diff::{Edition, diff};
 pub use fields::{misnamed, shut_out};
@@ -132,7 +132,9 @@ pub async fn create(call: &Call, new: NewFlow) -> Result<Details> {
     fields::refuse_exposed(&definition, &names)?;
     flow::insert(&mut tx, &flow).await?;
     audit::created(call, &mut tx, &flow).await?;
-    call.caller.note_made(&mut tx, &flow.id).await?;
+    call.caller
+        .record_idempotent_result(&mut tx, &flow.id)
+        .await?;
     let warnings = fields::warnings(call, &mut tx, &definition, &names).await?;
     tx.commit().await?;
     Ok(details_of(flow, &definition, &names, warnings, None))
@@ -231,7 +233,7 @@ pub async fn update(call: &Call, id: &FlowId, update: Update) -> Result<ChangeRe
     }
     audit::updated(call, &mut change, &before, &flow).await?;
     if flow.status != before.status {
-        change.urgent();
+        change.mark_urgent();
     }
     if flow.version > 0 && (&flow.name, flow.status) != (&before.name, before.status) {
         deploy::publish_again(&mut change, &flow).await?;
@@ -265,7 +267,7 @@ pub async fn delete(call: &Call, id: &FlowId) -> Result<ChangeResult<()>> {
         flow_use::replace(&mut change, id, flow.version, &[]).await?;
         schedule::delete_of_flow(&mut change, id).await?;
         change.remove(Kind::Flow, id).await?;
-        change.urgent();
+        change.mark_urgent();
         if let Some(version) = change.version().await? {
             end::mark(&call.app, id, version).await?;
         }

@@ -49,7 +49,9 @@ pub async fn create(
         return change.commit(made).await;
     }
     lookup_table::insert(&mut change, &table).await?;
-    call.caller.note_made(&mut change, &table.id).await?;
+    call.caller
+        .record_idempotent_result(&mut change, &table.id)
+        .await?;
     publish::whole(&mut change, &table).await?;
     audit::created(call, &mut change, &table).await?;
     change.commit(table).await

@@ -76,7 +76,9 @@ pub async fn invite(call: &Call, email: &str, role: &str) -> Result<Invitation> 
         });
     }
     member::insert(&mut tx, &invited).await?;
-    call.caller.note_made(&mut tx, &invited.id).await?;
+    call.caller
+        .record_idempotent_result(&mut tx, &invited.id)
+        .await?;
     audit::created(call, &mut tx, &invited).await?;
     tx.commit().await?;
     Ok(send(&call.app, invited, &token).await)
@@ -209,7 +211,9 @@ pub async fn accept(mut call: Call, token: &str) -> Result<Member> {
     after.invite_expires_at = None;
     join(&mut after, &person, now);
     member::update(&mut tx, &mut after).await?;
-    call.caller.note_made(&mut tx, &after.id).await?;
+    call.caller
+        .record_idempotent_result(&mut tx, &after.id)
+        .await?;
     call.caller.credential = Credential::Member(after.id.clone());
     call.caller.role = Role::parse(&after.role).unwrap_or(Role::Viewer);
     after.title().clone_into(&mut call.caller.name);

@@ -249,11 +249,13 @@ async fn begins(call: &Call, before: &str, may: Result<Status>, entity: Entity) 
         return Ok(true);
     }
     let mut tx = call.write().await?;
-    match call.caller.made_before(&mut tx).await? {
+    match call.caller.find_idempotent_result(&mut tx).await? {
         Some(noted) => Ok(noted == before && may.is_ok()),
         None => {
             may?;
-            call.caller.note_made(&mut tx, before).await?;
+            call.caller
+                .record_idempotent_result(&mut tx, before)
+                .await?;
             audit::record(call, &mut tx, entity, None, None).await?;
             tx.commit().await?;
             Ok(true)

@@ -61,7 +61,9 @@ pub async fn create(call: &Call, fields: Fields) -> Result<Policy> {
     }
     set(&mut tx, &call.caller, &mut made, fields).await?;
     policy::insert(&mut tx, &made).await?;
-    call.caller.note_made(&mut tx, &made.id).await?;
+    call.caller
+        .record_idempotent_result(&mut tx, &made.id)
+        .await?;
     audit::created(call, &mut tx, &made).await?;
     tx.commit().await?;
     Ok(made)

@@ -156,7 +156,9 @@ pub async fn create(call: &Call, new: NewPublishedApi) -> Result<ChangeResult<Ap
         let made = publish::api(&mut change, made).await?;
         return change.commit(made).await;
     }
-    call.caller.note_made(&mut change, &api.id).await?;
+    call.caller
+        .record_idempotent_result(&mut change, &api.id)
+        .await?;
     refuse_conflict(&mut change, &api).await?;
     let first = version::first(&call.app, &mut change, &api, content).await?;
     published_api::insert(&mut change, &api).await?;
@@ -236,7 +238,7 @@ pub async fn delete(call: &Call, id: &PublishedApiId) -> Result<ChangeResult<()>
         change.remove(Kind::ConsumerKey, &key).await?;
     }
     change.remove(Kind::PublishedApi, id).await?;
-    change.urgent();
+    change.mark_urgent();
     change.commit(()).await
 }
 

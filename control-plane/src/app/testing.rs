@@ -14,7 +14,7 @@ use kanat_net::outbound;
 use kanat_store::flow::Flow;
 use kanat_store::{Store, environment, flow};
 
-use super::flow::Deploys;
+use super::flow::DeployQueues;
 use super::{App, Call, Caller, Credential, IfMatch};
 use crate::identity::IdentityProviders;
 use crate::push::Hub;
@@ -31,7 +31,7 @@ pub fn over(store: Store, log: Arc<dyn MessageLog>) -> App {
     App {
         hub: Hub::new(source, tasks.clone()),
         tasks,
-        deploys: Deploys::default(),
+        deploy_queues: DeployQueues::default(),
         batch_jobs: Arc::default(),
         store,
         log,

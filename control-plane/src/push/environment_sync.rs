@@ -142,7 +142,7 @@ impl EnvironmentSync {
     }
 
     /// Returns whether a push waits for its answer.
-    pub fn is_waiting(&self) -> bool {
+    pub fn has_push_in_flight(&self) -> bool {
         self.in_flight.is_some()
     }
 
@@ -159,7 +159,7 @@ impl EnvironmentSync {
             .as_ref()
             .map(|refused| (&refused.epoch, refused.generation));
         let is_refused = refused == Some((&current.epoch, current.generation));
-        if self.is_waiting() || is_refused {
+        if self.has_push_in_flight() || is_refused {
             return None;
         }
         let push = match &self.held {

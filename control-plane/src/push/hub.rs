@@ -69,8 +69,9 @@ impl Hub {
         self.expects_own_node.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the observations that nodes report of connectors; `None` from the second call on.
-    pub fn observations(&self) -> Option<mpsc::Receiver<Observation>> {
+    /// Takes the receiver of the observations that nodes report of connectors; `None` from the
+    /// second call on.
+    pub fn take_observation_receiver(&self) -> Option<mpsc::Receiver<Observation>> {
         self.context.observations.take_receiver()
     }
 
@@ -79,9 +80,9 @@ impl Hub {
         self.context.observations.processed(node, nonce);
     }
 
-    /// Waits until all that the nodes of an environment have observed of connectors until now has
-    /// been processed.
-    pub async fn observed_until_now(&self, environment: &EnvironmentId) {
+    /// Asks the nodes of an environment for what they have observed of connectors, and waits until
+    /// it has been processed. Waits [`MAX_REPORT_DELAY`] if another control plane has such nodes.
+    pub async fn flush_observations(&self, environment: &EnvironmentId) {
         let serves = |node: &Node| {
             node.status != Status::Disconnected && node.environments.contains_key(environment)
         };

@@ -2,8 +2,8 @@
 //! heartbeat. `environment_sync` decides what to send.
 
 mod inbound;
+mod node_state;
 mod outbound;
-mod report;
 pub(super) mod subscription;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -255,7 +255,7 @@ impl Session {
     fn heartbeat(&self) -> Heartbeat {
         let subscriptions = self.subscriptions.iter();
         let wanted = subscriptions.filter_map(|(environment, subscription)| {
-            report::target(environment, subscription.sync.as_ref()?)
+            node_state::target(environment, subscription.sync.as_ref()?)
         });
         Heartbeat {
             states: wanted.collect(),

@@ -91,7 +91,10 @@ impl Upload<'_> {
             ..job
         };
         batch_job::insert(&mut tx, &job).await?;
-        self.call.caller.note_made(&mut tx, &job.id).await?;
+        self.call
+            .caller
+            .record_idempotent_result(&mut tx, &job.id)
+            .await?;
         audit::created(self.call, &mut tx, &job).await?;
         tx.commit().await?;
         self.call.app.batch_jobs.notify_one();

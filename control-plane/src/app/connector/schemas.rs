@@ -102,7 +102,7 @@ pub async fn check(call: &Call, id: &InstanceId) -> Result<(Timestamp, Vec<Endpo
     existing_now(call, id).await?;
     call.app
         .hub
-        .observed_until_now(&call.caller.environment_id)
+        .flush_observations(&call.caller.environment_id)
         .await;
     let now = Timestamp::now();
     let mut answers = ask(call, id).await?;

@@ -1,7 +1,7 @@
 //! Use-cases that put a flow into service and change how it serves: deploy, rollback, pause,
 //! resume. Each answers once the change is live.
 
-mod together;
+mod group_commit;
 
 use kanat_engine::Program;
 use kanat_flow::{Definition, Identity};
@@ -23,8 +23,8 @@ use super::{callers, definition, fields, identity, uses, version, webhook};
 use crate::app::audit::{self, Audited};
 use crate::app::{App, Call, Caller, ChangeResult, PublishTransaction, change, name};
 use crate::push::Rollout;
-pub use together::Deploys;
-use together::{DeployOutcome, PreparedDeploy};
+pub use group_commit::DeployQueues;
+use group_commit::{DeployOutcome, PreparedDeploy};
 
 /// How often a deploy is made anew because somebody has changed what it is made from. Of many that
 /// deploy one flow at the same time, one gets on each time.
@@ -137,7 +137,7 @@ async fn set_status(
     flow::update(&mut change, &mut flow).await?;
     audit::updated(call, &mut change, &before, &flow).await?;
     publish_again(&mut change, &flow).await?;
-    change.urgent();
+    change.mark_urgent();
     change.commit(flow).await
 }
 
@@ -151,7 +151,7 @@ async fn put_into_service(
     for _ in 0..TRIES {
         let mut tx = call.read().await?;
         let flow = call.existing(&mut tx, id).await?;
-        if call.caller.made_before(&mut tx).await?.is_some() {
+        if call.caller.find_idempotent_result(&mut tx).await?.is_some() {
             return Ok(ChangeResult {
                 value: Deployment {
                     flow,
@@ -163,13 +163,21 @@ async fn put_into_service(
         call.if_match.check(flow.revision)?;
         let was_paused = flow.status == Status::Paused;
         let before = flow.state(&call.app)?;
-        let flow = asked.of(flow, &mut tx).await?;
+        let flow = asked.apply_to(flow, &mut tx).await?;
         if runs_already(&call.app, &flow, &mut tx).await? {
             drop(tx);
-            return unchanged(call, id, asked.status()).await;
+            return republish_unchanged(call, id, asked.status_transition()).await;
         }
         let definition = asked.definition(&call.app, &flow)?;
-        let prepared = prepare(call, flow, before, definition, asked.status(), tx).await?;
+        let prepared = prepare(
+            call,
+            flow,
+            before,
+            definition,
+            asked.status_transition(),
+            tx,
+        )
+        .await?;
         let held_messages = if was_paused {
             Some(count_waiting(call, id).await?)
         } else {
@@ -177,7 +185,7 @@ async fn put_into_service(
         };
         if let DeployOutcome::Committed(flow, version) = call
             .app
-            .deploys
+            .deploy_queues
             .submit(&call.app, &call.caller.environment_id, prepared)
             .await?
         {
@@ -199,8 +207,8 @@ async fn put_into_service(
 }
 
 impl DeployRequest {
-    /// The flow with the draft that is to be its next version.
-    async fn of(&self, mut flow: Flow, db: &mut Db) -> Result<Flow> {
+    /// Returns the flow with the content that is to be its next version.
+    async fn apply_to(&self, mut flow: Flow, db: &mut Db) -> Result<Flow> {
         match self {
             Self::Draft(Deploy { summary: None, .. }) => {}
             Self::Draft(Deploy {
@@ -235,8 +243,8 @@ impl DeployRequest {
         }
     }
 
-    /// The status that a deploy leads to.
-    fn status(&self) -> fn(Status) -> Status {
+    /// Returns the function from the status of the flow to the one that the deploy leads to.
+    fn status_transition(&self) -> fn(Status) -> Status {
         match self {
             Self::Draft(Deploy {
                 keep_paused: true, ..
@@ -366,9 +374,10 @@ fn comparable(plan: FlowPlan) -> FlowPlan {
     plan
 }
 
-/// Publishes what runs once more, without a version: the answer waits until it is live, as that of
-/// every deploy. Nodes that have refused it get it again. A paused flow goes on if `next` says so.
-async fn unchanged(
+/// Publishes the running content of a flow once more, without a new version, and waits until it is
+/// live, as every deploy does. Nodes that have refused it get it again. A paused flow is resumed if
+/// `next` says so.
+async fn republish_unchanged(
     call: &Call,
     id: &FlowId,
     next: fn(Status) -> Status,
@@ -377,7 +386,9 @@ async fn unchanged(
     let mut change = call.change().await?;
     let mut flow = call.existing(&mut change, id).await?;
     call.if_match.check(flow.revision)?;
-    call.caller.note_made(&mut change, id).await?;
+    call.caller
+        .record_idempotent_result(&mut change, id)
+        .await?;
     let before = flow.clone();
     let held_messages = Some(waiting).filter(|_| flow.status == Status::Paused);
     let status = next(flow.status);
@@ -385,7 +396,7 @@ async fn unchanged(
         flow.status = status;
         flow.updated_at = Timestamp::now();
         flow::update(&mut change, &mut flow).await?;
-        change.urgent();
+        change.mark_urgent();
     }
     publish_again(&mut change, &flow).await?;
     audit::updated(call, &mut change, &before, &flow).await?;

@@ -67,7 +67,7 @@ pub async fn rotate(call: &Call, id: &FlowId, grace: Option<&str>) -> Result<Cha
     flow::update(&mut change, &mut flow).await?;
     deploy::publish_again(&mut change, &flow).await?;
     audit::updated(call, &mut change, &before, &flow).await?;
-    change.urgent();
+    change.mark_urgent();
     change.commit(flow).await
 }
 

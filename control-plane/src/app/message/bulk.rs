@@ -211,14 +211,16 @@ async fn begun(call: &Call) -> Result<Option<Timestamp>> {
         return Ok(None);
     }
     let mut tx = call.write().await?;
-    if let Some(noted) = call.caller.made_before(&mut tx).await? {
+    if let Some(noted) = call.caller.find_idempotent_result(&mut tx).await? {
         let millis = noted.parse().map_err(|_| Error::internal())?;
         return Ok(Some(Timestamp::from_millis(millis)));
     }
     // What came within this millisecond is found, too.
     let begun = Timestamp::now().after(Duration::from_millis(1));
     let noted = begun.as_millis().to_string();
-    call.caller.note_made(&mut tx, &noted).await?;
+    call.caller
+        .record_idempotent_result(&mut tx, &noted)
+        .await?;
     tx.commit().await?;
     Ok(Some(begun))
 }

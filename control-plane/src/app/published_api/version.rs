@@ -38,7 +38,7 @@ pub async fn create(
         .load_for_change_unless_repeated(&mut change, id)
         .await?
     else {
-        return made_before(call, change, id, label).await;
+        return answer_repeat(call, change, id, label).await;
     };
     let wrong = || format!("{label:?} is no label of a version: v1 to v{MAX_VERSION}");
     let number = version_number(label).ok_or_else(|| Error::field("version", wrong()))?;
@@ -73,7 +73,7 @@ pub async fn deprecate(
         .load_for_change_unless_repeated(&mut change, id)
         .await?
     else {
-        return made_before(call, change, id, label).await;
+        return answer_repeat(call, change, id, label).await;
     };
     let mut version = labelled(&mut change, &api, label).await?;
     let before = version.clone();
@@ -109,7 +109,7 @@ pub async fn retire(
         .load_for_change_unless_repeated(&mut change, id)
         .await?
     else {
-        return made_before(call, change, id, label).await;
+        return answer_repeat(call, change, id, label).await;
     };
     let mut version = labelled(&mut change, &api, label).await?;
     let before = version.clone();
@@ -289,8 +289,8 @@ async fn labelled(db: &mut Db, api: &PublishedApi, label: &str) -> Result<Versio
     found.ok_or_else(missing)
 }
 
-/// Answers a call that has made its change of a version before.
-async fn made_before(
+/// Answers a call that has made its change of a version before a crash.
+async fn answer_repeat(
     call: &Call,
     mut change: PublishTransaction<'_>,
     id: &PublishedApiId,

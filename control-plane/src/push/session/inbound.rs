@@ -6,7 +6,7 @@ use kanat_proto::node::v1::node_message::Kind as In;
 use tonic::Status;
 
 use super::subscription::Subscription;
-use super::{End, Session, report};
+use super::{End, Session, node_state};
 use crate::push::environment_sync::{EnvironmentSync, SyncOutcome};
 use crate::push::nodes::Registration;
 use crate::push::observations::Observation;
@@ -28,8 +28,9 @@ impl Session {
                 })
             }
             Some(In::Heartbeat(heartbeat)) => {
-                registration
-                    .message_received(|node| report::update_load(node, heartbeat.load.as_ref()));
+                registration.message_received(|node| {
+                    node_state::update_load(node, heartbeat.load.as_ref())
+                });
                 for state in &heartbeat.states {
                     let subscription = self
                         .subscriptions
@@ -164,7 +165,12 @@ impl Session {
             .refusals
             .withheld(&environment, build, self.schemas);
         registration.message_received(|node| {
-            report::update_environment(node, &environment, subscription.sync.as_ref(), &withheld)
+            node_state::update_environment(
+                node,
+                &environment,
+                subscription.sync.as_ref(),
+                &withheld,
+            )
         });
         self.answered.notify_one();
         Ok(())

@@ -1,4 +1,4 @@
-//! Reports of a session on its node.
+//! State of the node of a session: writes it into [`Node`], and returns the target for a heartbeat.
 
 use kanat_model::id::EnvironmentId;
 use kanat_plan_stream::Kind;

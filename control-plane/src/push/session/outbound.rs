@@ -9,7 +9,7 @@ use kanat_proto::node::v1::control_message::Kind as Out;
 use kanat_proto::node::v1::{Delta, Heartbeat, SnapshotBegin, SnapshotChunk, SnapshotEnd};
 use tokio::time::interval;
 
-use super::{End, Session, report};
+use super::{End, Session, node_state};
 use crate::push::environment_sync::{EnvironmentSync, Push, PushKind};
 use crate::push::nodes::Registration;
 use crate::push::set::PlanSet;
@@ -23,7 +23,7 @@ impl Session {
             if subscription
                 .sync
                 .as_ref()
-                .is_some_and(EnvironmentSync::is_waiting)
+                .is_some_and(EnvironmentSync::has_push_in_flight)
             {
                 continue;
             }
@@ -33,7 +33,7 @@ impl Session {
                     .withheld(environment, &self.node.build, self.schemas);
             if subscription.init_sync() {
                 registration.update(|node| {
-                    report::update_environment(
+                    node_state::update_environment(
                         node,
                         environment,
                         subscription.sync.as_ref(),

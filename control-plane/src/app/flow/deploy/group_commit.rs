@@ -31,7 +31,7 @@ const GROUP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Queues of deploys by environment.
 #[derive(Debug, Clone, Default)]
-pub struct Deploys(Arc<Mutex<HashMap<EnvironmentId, Arc<DeployQueue>>>>);
+pub struct DeployQueues(Arc<Mutex<HashMap<EnvironmentId, Arc<DeployQueue>>>>);
 
 /// A deploy that was compiled from what the store had a moment ago.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl std::fmt::Debug for DeployOutcome {
     }
 }
 
-impl Deploys {
+impl DeployQueues {
     /// Writes a deploy together with others of its environment, also when the caller goes away.
     pub async fn submit(
         &self,
@@ -130,11 +130,11 @@ impl DeployQueue {
             Err(error) => {
                 return group
                     .into_iter()
-                    .for_each(|waiting| waiting.end(Err(error.clone())));
+                    .for_each(|waiting| waiting.reply(Err(error.clone())));
             }
         };
         match write_all(&mut change, environment, &group).await {
-            Ok(written) => end(change, group, written).await,
+            Ok(written) => commit_and_reply(change, group, written).await,
             Err(error) => {
                 drop(change);
                 each_alone(app, environment, group, error).await;
@@ -151,7 +151,7 @@ impl DeployQueue {
 
 impl QueuedDeploy {
     /// Answers the caller, which may be gone.
-    fn end(self, ended: Result<DeployOutcome>) {
+    fn reply(self, ended: Result<DeployOutcome>) {
         let _ = self.answer.send(ended);
     }
 }
@@ -167,15 +167,15 @@ async fn each_alone(
     if group.len() == 1 || error.code == Code::Unavailable {
         return group
             .into_iter()
-            .for_each(|waiting| waiting.end(Err(error.clone())));
+            .for_each(|waiting| waiting.reply(Err(error.clone())));
     }
     for waiting in group {
         let alone = [waiting];
         match written_alone(app, environment, &alone).await {
-            Ok((change, written)) => end(change, alone.into(), written).await,
+            Ok((change, written)) => commit_and_reply(change, alone.into(), written).await,
             Err(error) => alone
                 .into_iter()
-                .for_each(|waiting: QueuedDeploy| waiting.end(Err(error.clone()))),
+                .for_each(|waiting: QueuedDeploy| waiting.reply(Err(error.clone()))),
         }
     }
 }
@@ -190,11 +190,15 @@ async fn written_alone<'a>(
     Ok((change, written))
 }
 
-/// Commits, and answers each deploy.
-async fn end(change: PublishTransaction<'_>, group: Vec<QueuedDeploy>, written: Vec<WriteOutcome>) {
+/// Commits the transaction, and answers each deploy of the group.
+async fn commit_and_reply(
+    change: PublishTransaction<'_>,
+    group: Vec<QueuedDeploy>,
+    written: Vec<WriteOutcome>,
+) {
     let published = change.publish().await;
     for (waiting, written) in group.into_iter().zip(written) {
-        waiting.end(match (written, &published) {
+        waiting.reply(match (written, &published) {
             (WriteOutcome::Refused(error), _) => Err(error),
             (WriteOutcome::Stale, _) => Ok(DeployOutcome::Stale),
             (WriteOutcome::Written(flow), Ok(version)) => {
@@ -270,7 +274,10 @@ async fn write(
         created_by_name: maker.name,
     };
     flow_version::insert(change, &version).await?;
-    prepared.deployed_by.note_made(change, &flow.id).await?;
+    prepared
+        .deployed_by
+        .record_idempotent_result(change, &flow.id)
+        .await?;
     audit::write(change, &prepared.entry).await?;
     timetable::follow(change, &flow, &prepared.definition, flow.updated_at).await?;
     flow_use::replace(change, &flow.id, flow.version, &prepared.uses).await?;
