@@ -1,8 +1,8 @@
 //! Plans that this node runs. A [`Snapshot`] is never changed: a new one takes its place with one
 //! pointer store, and a message or request that began with the former one ends with it. [`client`]
-//! gets plans from the control plane; [`apply`] compiles a change.
+//! gets plans from the control plane; [`change`] compiles a change.
 
-pub mod apply;
+pub mod change;
 pub mod client;
 pub mod deployed;
 pub mod environment;
@@ -202,9 +202,9 @@ impl Plans {
         self.shared.replaced.send_replace(());
     }
 
-    /// Sets back the generation of an environment whose plans could not be saved, unless later
-    /// plans run meanwhile.
-    fn set_back(&self, unsaved: &Environment, generation: u64) {
+    /// Restores the former generation number of an environment whose plans could not be saved,
+    /// unless later plans run meanwhile. The hello of the next stream then asks for them again.
+    fn revert_generation(&self, unsaved: &Environment, generation: u64) {
         self.update(|snapshot| match snapshot.environment(&unsaved.id) {
             Some(live) if live.epoch == unsaved.epoch && live.generation == unsaved.generation => {
                 let live = Environment {

@@ -477,12 +477,12 @@ async fn a_set_that_cannot_be_read_is_not_sent() {
 async fn an_empty_set_is_meant_only_when_something_was_removed() {
     let control = Control::start().await;
     let mut fresh = control.connect(control.hello("node_1")).await;
-    assert!(!fresh.take_snapshot().await.0.empty_is_meant);
+    assert!(!fresh.take_snapshot().await.0.allow_empty);
     control.put("flow/1", "a").await;
     fresh.take_delta().await;
     control.remove("flow/1").await;
     let (begin, resources) = fresh.take_snapshot().await;
-    assert!(begin.empty_is_meant && resources.is_empty());
+    assert!(begin.allow_empty && resources.is_empty());
 }
 
 #[tokio::test]

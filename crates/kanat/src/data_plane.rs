@@ -44,7 +44,7 @@ async fn start(settings: Settings) -> Result<Service> {
     }
     let sealer = database::sealer(process)?;
     let plans = remote(&settings)?
-        .client()
+        .control_planes()
         .context("cannot set up the way to the control planes")?;
     let plans = plans.falling_back(fallback::fallback(&settings, &sealer));
     let port = Port::bind(process.listen, options).await?;

@@ -76,7 +76,7 @@ impl Run<'_> {
                 match self
                     .tools
                     .plans
-                    .renewed(self.tools.observer.environment, instance)
+                    .wait_for_renewed_token(self.tools.observer.environment, instance)
                     .await
                 {
                     RenewalOutcome::Token(environment) => {

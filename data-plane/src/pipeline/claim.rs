@@ -336,7 +336,7 @@ impl Pipeline {
             }
             // Another node may run it: one that has later plans, or another build.
             Err(
-                error @ (crate::plans::versions::Error::Later { .. }
+                error @ (crate::plans::versions::Error::NodeOutdated { .. }
                 | crate::plans::versions::Error::Encoding { .. }
                 | crate::plans::versions::Error::Saved { .. }
                 | crate::plans::versions::Error::Compile { .. }),

@@ -22,10 +22,11 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use super::Plans;
+use super::change::{self, EnvironmentChange};
 use super::environment::Environment;
 use super::last_good::{EnvironmentSet, LastGoodStore};
 use super::snapshot::FlowChange;
-use super::{Plans, apply};
 pub use fallback::Fallback;
 pub use remote::RemoteSettings;
 pub use session::Error;
@@ -184,7 +185,7 @@ impl PlanStreamClient {
         }
         if let Some(served) = served {
             self.plans
-                .update(|snapshot| snapshot.serving(served.clone()));
+                .update(|snapshot| snapshot.with_served(served.clone()));
         }
         for applied in applied {
             let id = &applied.environment.id;
@@ -233,11 +234,11 @@ impl PlanStreamClient {
             gone.removed.cancel();
         }
         let plans = self.plans.clone();
-        // The generation is set back on the thread of the disk, which goes on when the stream ends.
+        // The generation is reverted on the thread of the disk, which goes on when the stream ends.
         self.on_disk(move |disk| {
             let saved = disk.save(&environment, &accepted);
             if saved.is_err() {
-                plans.set_back(&environment, generation);
+                plans.revert_generation(&environment, generation);
             }
             saved
         })
@@ -255,7 +256,7 @@ impl PlanStreamClient {
 
 /// Compiles a last good set. After a refused rename two of its resources may have one name or path:
 /// the one that was saved last gets it.
-fn compile_last_good(set: EnvironmentSet) -> apply::CompiledChange {
+fn compile_last_good(set: EnvironmentSet) -> change::CompiledChange {
     let empty = Environment::empty(set.environment_id, set.epoch.clone());
     let is_api =
         |resource: &Resource| matches!(Kind::parse(&resource.id), Some((Kind::PublishedApi, _)));
@@ -263,13 +264,13 @@ fn compile_last_good(set: EnvironmentSet) -> apply::CompiledChange {
     // A table or an adapter takes its name from an earlier one, but an API is refused if an
     // earlier one has its path.
     upserts.extend(apis.into_iter().rev());
-    let change = apply::EnvironmentChange {
+    let change = EnvironmentChange {
         epoch: set.epoch,
         generation: set.generation,
         upserts,
         removals: Vec::new(),
     };
-    apply::compile_change(&empty, change)
+    change::compile_change(&empty, change)
 }
 
 /// Returns the environments that the node holds but is not to serve any more. A control plane of

@@ -113,16 +113,18 @@ impl DeployedFlow {
         if let Some(flow) = self.compiled_cache.load_full() {
             return Ok(flow);
         }
-        let plan = self.plan().map_err(|source| self.unread(source))?;
-        let flow = CompiledFlow::counted(plan, Arc::clone(&self.counts)).map_err(|source| {
-            let flow_id = self.id.clone();
-            let version = self.version;
-            versions::Error::Compile {
-                flow_id,
-                version,
-                source,
-            }
-        })?;
+        let plan = self.plan().map_err(|source| self.decode_error(source))?;
+        let flow = CompiledFlow::compile_with_counters(plan, Arc::clone(&self.counts)).map_err(
+            |source| {
+                let flow_id = self.id.clone();
+                let version = self.version;
+                versions::Error::Compile {
+                    flow_id,
+                    version,
+                    source,
+                }
+            },
+        )?;
         let flow = Arc::new(flow);
         self.compiled_cache.store(Some(Arc::clone(&flow)));
         Ok(flow)
@@ -148,7 +150,7 @@ impl DeployedFlow {
     pub(super) fn to_saved(&self, sealer: Option<&Sealer>) -> Result<Bytes, versions::Error> {
         self.plan()
             .map(|plan| saved::encode(&plan, sealer))
-            .map_err(|source| self.unread(source))
+            .map_err(|source| self.decode_error(source))
     }
 
     /// Returns whether both have the same form in the message log.
@@ -160,7 +162,7 @@ impl DeployedFlow {
         &self.tokens
     }
 
-    fn unread(&self, source: DecodeError) -> versions::Error {
+    fn decode_error(&self, source: DecodeError) -> versions::Error {
         versions::Error::Encoding {
             flow_id: self.id.clone(),
             version: self.version,
@@ -208,10 +210,13 @@ impl CompiledFlow {
         if polls(&plan) {
             counts.polls();
         }
-        Self::counted(plan, counts)
+        Self::compile_with_counters(plan, counts)
     }
 
-    fn counted(plan: FlowPlan, counts: Arc<metrics::Flow>) -> Result<Self, CompileError> {
+    fn compile_with_counters(
+        plan: FlowPlan,
+        counts: Arc<metrics::Flow>,
+    ) -> Result<Self, CompileError> {
         Ok(Self {
             id: FlowId::from(plan.flow_id.as_str()),
             account_id: AccountId::from(plan.account_id.as_str()),

@@ -147,7 +147,7 @@ impl LastGoodStore {
             let readable = all
                 .iter()
                 .rev()
-                .find(|(number, path)| self.is_whole(&folder, *number, path));
+                .find(|(number, path)| self.is_recoverable(&folder, *number, path));
             // The key that opens these files may come back.
             let Some((number, path)) = readable else {
                 continue;
@@ -177,8 +177,8 @@ impl LastGoodStore {
         Ok(count)
     }
 
-    /// Returns whether a file leads to a set.
-    fn is_whole(&self, folder: &Path, number: u64, path: &Path) -> bool {
+    /// Returns whether a set can be read from a file, which may be damaged after it.
+    fn is_recoverable(&self, folder: &Path, number: u64, path: &Path) -> bool {
         let records = Reader::open(path, context(folder, number));
         records.is_ok_and(|reader| replay::of(reader.records(&self.sealer)).is_some())
     }
@@ -227,7 +227,7 @@ impl LastGoodStore {
         let writer = self.write_file(
             &folder,
             number,
-            whole(environment).map(|record| record.encode_to_vec()),
+            snapshot_records(environment).map(|record| record.encode_to_vec()),
         )?;
         for (_, path) in existing.iter().rev().skip(MAX_FILES - 1) {
             fs::remove_file(path)?;
@@ -259,7 +259,7 @@ impl LastGoodStore {
 }
 
 /// Returns the whole set as deltas from nothing; only the last one has a set hash.
-fn whole(environment: &Environment) -> impl Iterator<Item = Delta> {
+fn snapshot_records(environment: &Environment) -> impl Iterator<Item = Delta> {
     let mut resources = environment.to_resources().peekable();
     let mut done = false;
     std::iter::from_fn(move || {

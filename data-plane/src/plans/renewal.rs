@@ -56,8 +56,9 @@ enum RenewalAction {
 }
 
 impl Plans {
-    /// Waits for another access token in the place of the one of `instance`, which was refused.
-    pub(crate) async fn renewed(
+    /// Asks for another access token in the place of the one of `instance`, which was refused, and
+    /// waits for it for at most [`RENEWAL_TIMEOUT`].
+    pub(crate) async fn wait_for_renewed_token(
         &self,
         environment: &EnvironmentId,
         instance: &Instance,

@@ -101,9 +101,9 @@ impl Snapshot {
         self.served.as_deref()
     }
 
-    /// Returns the snapshot for a node that is to serve these environments.
+    /// Returns the snapshot with these environments as those that the node is to serve.
     #[must_use]
-    pub(super) fn serving(&self, environments: Vec<EnvironmentId>) -> Self {
+    pub(super) fn with_served(&self, environments: Vec<EnvironmentId>) -> Self {
         let mut next = Self {
             served: Some(environments),
             ..self.clone()

@@ -327,7 +327,7 @@ async fn an_empty_set_replaces_a_full_one_only_when_it_is_meant() {
     stream.nacked(1, &[""], &set).await;
     assert_eq!(node.version("flw_1"), Some(1));
     stream
-        .snapshot_with("env_1", 9, &[], |begin| begin.empty_is_meant = true)
+        .snapshot_with("env_1", 9, &[], |begin| begin.allow_empty = true)
         .await;
     stream.acked(9, &[]).await;
     assert_eq!(node.version("flw_1"), None);

@@ -30,8 +30,10 @@ pub enum Error {
     Log(#[from] kanat_message_log::Error),
     #[error("flow {0} was deleted")]
     Deleted(FlowId),
-    #[error("this node runs generation {generation}, and the flow was changed in a later one")]
-    Later { generation: u64 },
+    #[error(
+        "this node runs generation {running_generation}, and the flow was changed in a later one"
+    )]
+    NodeOutdated { running_generation: u64 },
     #[error("version {version} of flow {flow_id} cannot be read: {source}")]
     Encoding {
         flow_id: FlowId,
@@ -83,7 +85,7 @@ impl FlowVersions {
         version: u32,
         environment: &Environment,
     ) -> Result<Option<Arc<CompiledFlow>>, Error> {
-        if let Some(flow) = self.compiled_cache.lock().used(flow_id, version) {
+        if let Some(flow) = self.compiled_cache.lock().get(flow_id, version) {
             return Ok(Some(flow));
         }
         let Some(body) = self.log.plan(flow_id, version).await? else {
@@ -107,7 +109,7 @@ impl FlowVersions {
         let flow = Arc::new(flow);
         self.compiled_cache
             .lock()
-            .keep(flow_id, version, Arc::clone(&flow));
+            .insert(flow_id, version, Arc::clone(&flow));
         Ok(Some(flow))
     }
 
@@ -160,14 +162,16 @@ impl FlowVersions {
 }
 
 impl CompiledVersions {
-    fn used(&mut self, flow_id: &FlowId, version: u32) -> Option<Arc<CompiledFlow>> {
+    /// Returns a version, which is the most recently used one from now on.
+    fn get(&mut self, flow_id: &FlowId, version: u32) -> Option<Arc<CompiledFlow>> {
         self.uses += 1;
         let (flow, used) = self.flows.get_mut(&(flow_id.clone(), version))?;
         *used = self.uses;
         Some(Arc::clone(flow))
     }
 
-    fn keep(&mut self, flow_id: &FlowId, version: u32, flow: Arc<CompiledFlow>) {
+    /// Inserts a version. A full cache drops the least recently used one.
+    fn insert(&mut self, flow_id: &FlowId, version: u32, flow: Arc<CompiledFlow>) {
         if self.flows.len() >= MAX_COMPILED_VERSIONS
             && let Some(oldest) = self
                 .flows
@@ -187,8 +191,8 @@ impl CompiledVersions {
 fn refuse_later(environment: &Environment, needed: &SetVersion) -> Result<(), Error> {
     let runs = (environment.epoch.as_str(), environment.generation);
     match runs < (needed.epoch.as_str(), needed.generation) {
-        true => Err(Error::Later {
-            generation: environment.generation,
+        true => Err(Error::NodeOutdated {
+            running_generation: environment.generation,
         }),
         false => Ok(()),
     }

@@ -454,7 +454,7 @@ impl Cycle<'_> {
                     .without(
                         self.poller
                             .plans
-                            .renewed(self.observer.environment, instance),
+                            .wait_for_renewed_token(self.observer.environment, instance),
                     )
                     .await
                 {

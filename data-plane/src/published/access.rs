@@ -94,11 +94,11 @@ pub(crate) async fn enforce_limits(
 ) -> Result<Option<LimitStatus>, Refusal> {
     match caller {
         Caller::Anyone | Caller::Subject(_) => Ok(None),
-        Caller::Key(key) => match limiter.check(&key.id, key.limits).await {
+        Caller::Key(key) => match limiter.check(&key.limit_key, key.limits).await {
             Ok(status) => {
                 tracing::debug!(
                     api.id = key.api_id,
-                    key.id = %key.id,
+                    key.id = %key.limit_key,
                     key.prefix = key.prefix(),
                     "a call was admitted",
                 );
@@ -106,7 +106,7 @@ pub(crate) async fn enforce_limits(
             }
             Err(exceeded) => {
                 let api = &key.api_id;
-                let id = &key.id;
+                let id = &key.limit_key;
                 tracing::debug!(
                     api.id = api,
                     key.id = %id,

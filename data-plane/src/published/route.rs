@@ -72,7 +72,7 @@ impl Route {
         let found = environment.routes.visit(&requested.segments, &mut |apis| {
             let here = apis
                 .iter()
-                .filter_map(|api| Some((api, api.version(requested.version)?)));
+                .filter_map(|api| Some((api, api.version_index(requested.version)?)));
             for (api, place) in here {
                 if api.method == *method {
                     return ControlFlow::Break((api, place));
@@ -123,7 +123,7 @@ impl Route {
         };
         let current = environment.routes.visit(&requested.segments, &mut |apis| {
             let mut versions = apis.iter().filter_map(|api| {
-                let current = &api.versions[api.version(None)?];
+                let current = &api.versions[api.version_index(None)?];
                 (current.state != State::Retired).then(|| current.label.clone())
             });
             versions
@@ -163,7 +163,7 @@ impl Target {
         let label = &self.version().label;
         let current = self
             .api
-            .version(None)
+            .version_index(None)
             .map(|place| &self.api.versions[place]);
         let current = current.filter(|version| version.state != State::Retired);
         let message = match current {

@@ -229,7 +229,7 @@ fn snapshot(set: &Set) -> Vec<Out> {
         length: encoded.length(),
         sha256: encoded.sha256().to_vec(),
         set_hash: set_hash.to_vec(),
-        empty_is_meant: true,
+        allow_empty: true,
     };
     let nonce = set.generation;
     let chunks = encoded

@@ -96,7 +96,7 @@ impl Session {
                     sha256: encoded.sha256().to_vec(),
                     set_hash,
                     // A set that is empty only because all is withheld must not empty the node.
-                    empty_is_meant: push.set.is_empty() && push.set.allows_empty(),
+                    allow_empty: push.set.is_empty() && push.set.allows_empty(),
                 };
                 self.send(Out::SnapshotBegin(begin)).await?;
                 for data in encoded.chunks() {

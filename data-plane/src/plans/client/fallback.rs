@@ -9,7 +9,7 @@ use kanat_plan_stream::snapshot::verify_set;
 use kanat_proto::node::v1::{PublishedSet, PublishedSets, SnapshotBegin};
 
 use super::PlanStreamClient;
-use crate::plans::apply::{self, CompiledChange};
+use crate::plans::change::{self, CompiledChange, EnvironmentChange};
 use crate::plans::environment::Environment;
 use crate::plans::last_good::EnvironmentSet;
 use crate::plans::snapshot::Snapshot;
@@ -97,7 +97,7 @@ impl PlanStreamClient {
             tracing::info!(environment.id = %id, generation, "running fallback plans");
         }
         self.plans
-            .update(|snapshot| snapshot.serving(served.clone()));
+            .update(|snapshot| snapshot.with_served(served.clone()));
         Ok(saved.and(
             self.on_disk(move |disk| disk.note_served(&served))
                 .await
@@ -126,8 +126,8 @@ fn compile_fallback(held: &Snapshot, set: EnvironmentSet) -> CompiledChange {
         || Environment::empty(set.environment_id, set.epoch),
         |held| (**held).clone(),
     );
-    let change = apply::of_snapshot(&current, &begin, set.resources);
-    apply::compile_change(&current, change)
+    let change = EnvironmentChange::from_snapshot(&current, &begin, set.resources);
+    change::compile_change(&current, change)
 }
 
 /// Verifies a set: the hash of each resource, and that of the whole set.

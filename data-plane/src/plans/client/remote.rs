@@ -47,7 +47,7 @@ impl RemoteSettings {
     ///
     /// # Errors
     /// An address, a certificate or the token cannot be used.
-    pub fn client(&self) -> Result<ControlPlanes, Error> {
+    pub fn control_planes(&self) -> Result<ControlPlanes, Error> {
         let token = self.authorization()?;
         let endpoints = self.urls.iter().map(|url| {
             self.endpoint(url).map_err(|source| Error::Url {
@@ -128,7 +128,7 @@ mod tests {
                 join_token: Some(Secret::new(token.to_owned())),
                 ..RemoteSettings::default()
             }
-            .client()
+            .control_planes()
             .map(|_| ())
         };
         assert!(at(&["http://127.0.0.1:1", "https://control.example.com"], "t").is_ok());

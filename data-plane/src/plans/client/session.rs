@@ -23,7 +23,7 @@ use tonic::{Status, Streaming};
 
 use super::transport::Transport;
 use super::{PlanStreamClient, no_longer_served};
-use crate::plans::apply::{self, CompiledChange, EnvironmentChange};
+use crate::plans::change::{self, CompiledChange, EnvironmentChange};
 use crate::plans::environment::Environment;
 use crate::plans::snapshot::Snapshot;
 use crate::plans::versions;
@@ -266,7 +266,7 @@ impl Session<'_> {
             self.client.plans.update(|snapshot| {
                 let without = |snapshot: Snapshot, id| snapshot.without(id);
                 let kept = gone.iter().fold(snapshot.clone(), without);
-                kept.serving(served.clone())
+                kept.with_served(served.clone())
             });
         }
         // Messages that wait or run here are handed back: this node does not hear of a pause, a
@@ -308,7 +308,9 @@ impl Session<'_> {
         let environment_id = delta.environment_id.clone();
         let current = self.current(&environment_id, &delta.epoch);
         // A large delta takes long to hash.
-        let read = tokio::task::spawn_blocking(move || (apply::of_delta(&current, delta), current));
+        let read = tokio::task::spawn_blocking(move || {
+            (EnvironmentChange::from_delta(&current, delta), current)
+        });
         let (change, current) = read.await.map_err(|_| Error::ShuttingDown)?;
         match change {
             Ok(change) => {
@@ -332,7 +334,7 @@ impl Session<'_> {
         resources: Vec<kanat_proto::node::v1::Resource>,
     ) -> Result<(), Error> {
         let current = self.current(&begin.environment_id, &begin.epoch);
-        if resources.is_empty() && !current.is_empty() && !begin.empty_is_meant {
+        if resources.is_empty() && !current.is_empty() && !begin.allow_empty {
             let message = "an empty set would replace a full one, and is not said to be meant";
             tracing::error!(
                 environment.id = begin.environment_id,
@@ -340,7 +342,7 @@ impl Session<'_> {
             );
             return self.refuse(begin.nonce, &current, message).await;
         }
-        let change = apply::of_snapshot(&current, &begin, resources);
+        let change = EnvironmentChange::from_snapshot(&current, &begin, resources);
         self.apply(begin.nonce, current, change, ChangeOrigin::Snapshot)
             .await
     }
@@ -363,7 +365,7 @@ impl Session<'_> {
         origin: ChangeOrigin,
     ) -> Result<(), Error> {
         let compiled =
-            tokio::task::spawn_blocking(move || apply::compile_change(&current, change)).await;
+            tokio::task::spawn_blocking(move || change::compile_change(&current, change)).await;
         let CompiledChange {
             environment,
             flows,

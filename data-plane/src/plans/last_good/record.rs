@@ -42,7 +42,7 @@ impl Writer {
     }
 
     pub fn write(&mut self, plain: &[u8], sealer: &Sealer) -> io::Result<()> {
-        let sealed = sealer.seal(plain, &place(&self.context, self.records));
+        let sealed = sealer.seal(plain, &associated_data(&self.context, self.records));
         let length = u32::try_from(sealed.len())
             .map_err(|_| io::Error::other("a record of plans exceeds 4 GiB"))?;
         let mut record = Vec::with_capacity(4 + sealed.len());
@@ -97,14 +97,18 @@ impl Reader {
                 .take(length)
                 .read_to_end(&mut sealed)
                 .ok()?;
-            let plain = (read as u64 == length)
-                .then(|| sealer.open(&sealed, &place(&self.context, number)).ok())??;
+            let plain = (read as u64 == length).then(|| {
+                sealer
+                    .open(&sealed, &associated_data(&self.context, number))
+                    .ok()
+            })??;
             number += 1;
             Some(plain)
         })
     }
 }
 
-fn place(context: &str, record: u64) -> String {
+/// Returns the text that a sealed record is bound to: its file and its number.
+fn associated_data(context: &str, record: u64) -> String {
     format!("{context}/{record}")
 }

@@ -10,7 +10,7 @@ use kanat_proto::plan::v1::lookup_table::Entry;
 use tempfile::TempDir;
 
 use super::*;
-use crate::plans::apply::{CompiledChange, EnvironmentChange, compile_change};
+use crate::plans::change::{CompiledChange, EnvironmentChange, compile_change};
 
 struct Fixture {
     folder: TempDir,

@@ -140,9 +140,9 @@ impl Api {
         })
     }
 
-    /// The place in [`Self::versions`] of the one with this number; without a number, of the latest
-    /// active one, else of the latest deprecated one, else of the latest.
-    pub fn version(&self, number: Option<u32>) -> Option<usize> {
+    /// Returns the index in [`Self::versions`] of the one with this number; without a number, of
+    /// the latest active one, else of the latest deprecated one, else of the latest.
+    pub fn version_index(&self, number: Option<u32>) -> Option<usize> {
         if let Some(number) = number {
             return self
                 .versions
@@ -322,13 +322,13 @@ mod tests {
     fn a_request_without_a_version_goes_to_the_latest_active_one() {
         let number = |states: &[&str]| {
             let api = api(states);
-            api.versions[api.version(None).unwrap()].number
+            api.versions[api.version_index(None).unwrap()].number
         };
         assert_eq!(number(&["active", "active"]), 2);
         assert_eq!(number(&["active", "deprecated", "retired"]), 1);
         assert_eq!(number(&["deprecated", "deprecated", "retired"]), 2);
         assert_eq!(number(&["retired", "retired"]), 2);
-        assert_eq!(api(&["active"]).version(Some(2)), None);
+        assert_eq!(api(&["active"]).version_index(Some(2)), None);
     }
 
     #[test]

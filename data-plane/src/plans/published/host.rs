@@ -91,7 +91,8 @@ impl Settings {
 }
 
 impl Settings {
-    fn takes_the_rest(&self) -> bool {
+    /// Returns whether requests to hosts that no environment has belong to this one.
+    fn is_catch_all(&self) -> bool {
         self.is_default && self.authority.is_none()
     }
 }
@@ -150,7 +151,7 @@ impl Hosts {
             [(only, _)] if coverage == Coverage::Whole => Some(*only),
             several => several
                 .iter()
-                .find(|(_, host)| host.is_some_and(Settings::takes_the_rest))
+                .find(|(_, host)| host.is_some_and(Settings::is_catch_all))
                 .map(|(id, _)| *id),
         };
         Self {

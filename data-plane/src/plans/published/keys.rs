@@ -14,7 +14,8 @@ use sha2::{Digest, Sha256};
 /// A consumer's key for one published API.
 #[derive(Debug)]
 pub(crate) struct Key {
-    pub id: rate_limit::Key,
+    /// Key of the consumer key in the rate limiter.
+    pub limit_key: rate_limit::Key,
     pub api_id: String,
     pub consumer: String,
     pub limits: Limits,
@@ -51,7 +52,7 @@ impl Key {
             .try_into()
             .map_err(|_| "a key's hash has 32 bytes".to_owned())?;
         Ok(Self {
-            id: ConsumerKeyId::new(plan.id).into(),
+            limit_key: ConsumerKeyId::new(plan.id).into(),
             api_id: plan.api_id,
             consumer: plan.consumer,
             limits: Limits::per_second_and_day(plan.rate_limit_per_second, plan.daily_limit),
@@ -77,7 +78,7 @@ impl Keys {
         if self
             .by_sha256
             .get(&key.sha256)
-            .is_some_and(|held| held.id == key.id)
+            .is_some_and(|held| held.limit_key == key.limit_key)
         {
             self.by_sha256.remove(&key.sha256);
         }
@@ -133,7 +134,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::AUTHORIZATION, authorization.parse().unwrap());
         keys.find(api_id, &headers, now)
-            .map(|key| key.id.to_string())
+            .map(|key| key.limit_key.to_string())
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl Stream {
             length: encoded.length(),
             sha256: encoded.sha256().to_vec(),
             set_hash: set_hash(resources),
-            empty_is_meant: false,
+            allow_empty: false,
         };
         change(&mut begin);
         self.say(Out::SnapshotBegin(begin)).await;

@@ -1,5 +1,5 @@
-//! Compiles a change of an environment: compiles the new resources, refuses those that cannot run,
-//! and returns the next environment. Pure: the caller makes it live.
+//! Change of an environment, from a delta or a snapshot: compiles the new resources, refuses those
+//! that cannot run, and returns the next environment. Pure: the caller makes it live.
 
 mod compile;
 
@@ -54,76 +54,78 @@ pub enum Mismatch {
     SetHash,
 }
 
-/// Reads a delta.
-///
-/// # Errors
-/// The delta does not lead from `current` to the set that it announces.
-pub fn of_delta(current: &Environment, delta: Delta) -> Result<EnvironmentChange, Mismatch> {
-    if delta.epoch != current.epoch.as_str() || delta.from_generation != current.generation {
-        return Err(Mismatch::Start {
-            from: delta.from_generation,
-            epoch: EpochId::new(delta.epoch),
-            held: current.generation,
-            held_epoch: current.epoch.clone(),
-        });
+impl EnvironmentChange {
+    /// Returns the change from `current` that a delta describes.
+    ///
+    /// # Errors
+    /// The delta does not lead from `current` to the set that it announces.
+    pub fn from_delta(current: &Environment, delta: Delta) -> Result<Self, Mismatch> {
+        if delta.epoch != current.epoch.as_str() || delta.from_generation != current.generation {
+            return Err(Mismatch::Start {
+                from: delta.from_generation,
+                epoch: EpochId::new(delta.epoch),
+                held: current.generation,
+                held_epoch: current.epoch.clone(),
+            });
+        }
+        let hash_of = |id: &str| current.resources.get(id).map(|held| held.hash);
+        let announced = delta.set_hash.clone();
+        let mut set_hash = current.set_hash;
+        let Delta {
+            epoch,
+            generation,
+            upserts,
+            removals,
+            ..
+        } = delta;
+        for resource in &upserts {
+            let after = Some(verify_hash(resource)?);
+            set_hash = set_hash.replaced(&resource.id, hash_of(&resource.id), after);
+        }
+        for id in &removals {
+            set_hash = set_hash.replaced(id, hash_of(id), None);
+        }
+        if set_hash.to_vec() != announced {
+            return Err(Mismatch::SetHash);
+        }
+        Ok(Self {
+            epoch: EpochId::new(epoch),
+            generation,
+            upserts,
+            removals,
+        })
     }
-    let hash_of = |id: &str| current.resources.get(id).map(|held| held.hash);
-    let announced = delta.set_hash.clone();
-    let mut set_hash = current.set_hash;
-    let Delta {
-        epoch,
-        generation,
-        upserts,
-        removals,
-        ..
-    } = delta;
-    for resource in &upserts {
-        let after = Some(verify_hash(resource)?);
-        set_hash = set_hash.replaced(&resource.id, hash_of(&resource.id), after);
-    }
-    for id in &removals {
-        set_hash = set_hash.replaced(id, hash_of(id), None);
-    }
-    if set_hash.to_vec() != announced {
-        return Err(Mismatch::SetHash);
-    }
-    Ok(EnvironmentChange {
-        epoch: EpochId::new(epoch),
-        generation,
-        upserts,
-        removals,
-    })
-}
 
-/// Returns the change from `current` to a whole set, whose hashes were checked. Resources that are
-/// the same stay as they are.
-pub fn of_snapshot(
-    current: &Environment,
-    begin: &SnapshotBegin,
-    resources: Vec<Resource>,
-) -> EnvironmentChange {
-    let kept: HashSet<&str> = resources
-        .iter()
-        .map(|resource| resource.id.as_str())
-        .collect();
-    let gone = current
-        .resources
-        .iter()
-        .map(|(id, _)| id)
-        .filter(|id| !kept.contains(id.as_str()));
-    let removals = gone.cloned().collect();
-    let is_new = |resource: &Resource| {
-        current
+    /// Returns the change from `current` to a whole set, whose hashes were checked. Resources that
+    /// are the same stay as they are.
+    pub fn from_snapshot(
+        current: &Environment,
+        begin: &SnapshotBegin,
+        resources: Vec<Resource>,
+    ) -> Self {
+        let kept: HashSet<&str> = resources
+            .iter()
+            .map(|resource| resource.id.as_str())
+            .collect();
+        let gone = current
             .resources
-            .get(&resource.id)
-            .is_none_or(|held| held.hash.as_bytes() != resource.hash.as_slice())
-    };
-    let upserts = resources.into_iter().filter(is_new).collect();
-    EnvironmentChange {
-        epoch: EpochId::from(begin.epoch.as_str()),
-        generation: begin.generation,
-        upserts,
-        removals,
+            .iter()
+            .map(|(id, _)| id)
+            .filter(|id| !kept.contains(id.as_str()));
+        let removals = gone.cloned().collect();
+        let is_new = |resource: &Resource| {
+            current
+                .resources
+                .get(&resource.id)
+                .is_none_or(|held| held.hash.as_bytes() != resource.hash.as_slice())
+        };
+        let upserts = resources.into_iter().filter(is_new).collect();
+        Self {
+            epoch: EpochId::from(begin.epoch.as_str()),
+            generation: begin.generation,
+            upserts,
+            removals,
+        }
     }
 }
 
