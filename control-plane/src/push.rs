@@ -13,7 +13,7 @@
 //! | --- | --- |
 //! | nack | message of a node that refuses resources, or a whole set |
 //! | refusal | part of a nack: the node cannot run this content of a resource |
-//! | withheld | left out of deltas: the build refused it; or never sent: it lacks the schema |
+//! | withheld | not sent in deltas if the build refused it; never if the build lacks its schema |
 //! | deviation | resource of which the node runs another content than its set has, or none |
 //! | rejection | on the wire a refusal; in the state of a node a deviation with its reason |
 

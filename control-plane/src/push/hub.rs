@@ -81,7 +81,7 @@ impl Hub {
     }
 
     /// Asks the nodes of an environment for what they have observed of connectors, and waits until
-    /// it has been processed. Waits [`MAX_REPORT_DELAY`] if another control plane has such nodes.
+    /// it has been processed. Waits 2.5 s if another control plane has such nodes.
     pub async fn flush_observations(&self, environment: &EnvironmentId) {
         let serves = |node: &Node| {
             node.status != Status::Disconnected && node.environments.contains_key(environment)

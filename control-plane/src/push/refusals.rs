@@ -1,6 +1,11 @@
 //! Resources that are withheld from builds. Deltas leave out a content that a build has refused,
 //! until the same content is published again, or any resource other than a flow is published.
 //! Snapshots have it in any case. A resource of a plan schema that the build lacks is never sent.
+//!
+//! The nack of a node ends the push in [`environment_sync`](super::environment_sync), which keeps
+//! the resource as a deviation. `session::inbound` stores the refusal here. Deltas skip the content
+//! from then on, until [`source`](super::source) finds a row that clears refusals, and
+//! [`feed`](super::feed) forgets them.
 
 use std::collections::HashMap;
 
@@ -34,9 +39,9 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// Returns whether nodes may run resources that they refused before, once these rows are published
-/// after `current`: a resource other than a flow comes or changes, which a flow may have lacked, or
-/// a resource is published again unchanged.
+/// Returns whether refusals are void once these rows are published after `current`. They are if a
+/// resource that is no flow was added or changed, because a refused flow may have needed it, or if
+/// a resource was published again with the same content.
 pub fn are_cleared_by(rows: &[PublishedResource], current: &PlanSet) -> bool {
     let clears = |row: &PublishedResource| {
         let is_flow = matches!(Kind::parse(&row.resource_id), Some((Kind::Flow, _)));

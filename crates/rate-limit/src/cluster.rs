@@ -30,8 +30,8 @@ pub struct ClusterView {
     pub to_midnight: Duration,
     /// Nodes that share the limits.
     pub nodes: u32,
-    /// True once the store has answered, so that the number of nodes is known. Until then a node
-    /// has no part of the limits without the store.
+    /// True once the store has answered, so that the number of nodes is known. A node that has
+    /// never reached the store admits no call of a limited key while the store is unreachable.
     pub has_store_answered: bool,
     /// Instant since which the store cannot be reached.
     pub unreachable_since: Option<Instant>,
@@ -70,7 +70,8 @@ impl ClusterState {
 
 impl ClusterView {
     /// Returns the view for a key that this node limits alone since `begun`. It is modelled as a
-    /// single node whose store cannot be reached.
+    /// single node whose store cannot be reached. So the bucket has no share: `Bucket::refill`
+    /// gives it the whole limit, as to the only node in an outage, and no call asks the store.
     pub fn local(begun: Instant) -> Self {
         let now = Instant::now();
         ClusterState {

@@ -1,4 +1,10 @@
 //! Exchanges of a node with the store: requests for keys, and the grants.
+//!
+//! A waiting call is paid with a token of its node (`own_tokens`) as long as there are some, else
+//! with one of the pool. In either case it counts as one call of the day. `Bucket::request` takes
+//! the own tokens out of the bucket. `Ledger::exchange` takes the others out of the pool, and the
+//! calls out of the day. `Bucket::apply` takes back own tokens that the grant did not use, and
+//! `Bucket::cancel_admissions` the tokens of calls whose callers have gone.
 
 use std::time::Duration;
 
@@ -18,7 +24,8 @@ pub struct Exchange {
     /// Owner of the shares: one rate limiter, which is new at each boot of its node. Its shares end
     /// when a later owner of the node asks for the same key.
     pub owner: BootId,
-    /// Time since the owner was created. All earlier owners at the node had ended by then.
+    /// Time since the owner was created. When it was created, all earlier owners of the node had
+    /// ended.
     pub boot_age: Duration,
     /// Number of the exchange, which grows with every exchange of the owner. An exchange whose
     /// outcome is not known is sent again under the same number.

@@ -254,8 +254,8 @@ impl PlanStreamClient {
     }
 }
 
-/// Compiles a last good set. After a refused rename two of its resources may have one name or path:
-/// the one that was saved last gets it.
+/// Compiles a last good set. If the node refused a rename, the set can have two resources with one
+/// name or path. The resource that was saved later gets the name.
 fn compile_last_good(set: EnvironmentSet) -> change::CompiledChange {
     let empty = Environment::empty(set.environment_id, set.epoch.clone());
     let is_api =

@@ -26,8 +26,8 @@ use crate::push::Rollout;
 pub use group_commit::DeployQueues;
 use group_commit::{DeployOutcome, PreparedDeploy};
 
-/// How often a deploy is made anew because somebody has changed what it is made from. Of many that
-/// deploy one flow at the same time, one gets on each time.
+/// Largest number of attempts of a deploy. An attempt fails if others change its input meanwhile.
+/// If n callers deploy one flow at once, one of them succeeds in each round.
 const TRIES: usize = 100;
 
 /// How the draft is put into service.

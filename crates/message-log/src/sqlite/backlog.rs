@@ -5,8 +5,9 @@ use sqlx::SqlitePool;
 
 use crate::{Backlog, Error, Waiting, row};
 
-/// Backlog by flow. It skips from owner to owner by the index. The age is that of the oldest of the
-/// first messages of an owner and a flow; there is none when all of these wait for another attempt.
+/// Backlog by flow. It skips from owner to owner by the index. For each owner and flow, only the
+/// first `?2` due messages are read. The age is that of the oldest of them that had no attempt yet;
+/// there is none if each had one.
 pub(super) const BACKLOG: &str = "
 WITH RECURSIVE
 owners(owner) AS (

@@ -93,8 +93,9 @@ WHERE m.seq IN (SELECT value FROM json_each(?)) AND m.owner = ? AND m.status = '
 ORDER BY m.seq LIMIT ?"
 );
 
-/// Messages of one flow and one owner, or none, until their bytes exceed a bound. The bodies of the
-/// others are not read.
+/// Messages of one flow that have this owner (or, for `''`, no owner), in the order of their due
+/// times, as long as the sum of their bytes is within a bound. The first one may alone be larger,
+/// within a bound of its own. The bodies of the others are not read.
 pub(super) const CANDIDATES: &str = concat!(
     "SELECT ",
     claimed_columns!(),

@@ -10,11 +10,11 @@
 //!
 //! When many callers append at once, those that were just answered append again within a moment.
 //! The writer expects as many appends as the last group had, plus those that arrived while it was
-//! written. It gathers that many before it begins the next group, for a limited multiple of the
-//! time that the last group took. A few callers never wait. On a fast disk the writer waits for
-//! [`MAX_GATHERED`] messages only: while it writes these the others arrive, so that neither the
-//! disk nor the cores are idle. On a slow disk it is worthwhile to commit the messages of all
-//! callers together.
+//! written. It waits until that many have arrived. The longest wait is [`GATHER_FACTOR`] times the
+//! duration of the last group, and never more than [`MAX_GATHER_TIME`]. A few callers never wait.
+//! On a fast disk the writer waits for [`MAX_GATHERED`] messages only: while it writes these the
+//! others arrive, so that neither the disk nor the cores are idle. On a slow disk it is worthwhile
+//! to commit the messages of all callers together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,8 +31,8 @@ use crate::effect::ReleaseSink;
 
 /// Time after the writer took an append within which the next one is expected.
 const LINGER: Duration = Duration::from_millis(5);
-/// Longest gathering, as a multiple of the time that the last group took. A journal record takes a
-/// fraction of the time in which its callers append again.
+/// Longest gathering, as a multiple of the time that the last group took. The factor is large,
+/// because callers need much more time for their next append than the journal needs for a record.
 const GATHER_FACTOR: u32 = 16;
 /// Longest gathering in any case, and the time of a group from which the disk counts as slow.
 const MAX_GATHER_TIME: Duration = Duration::from_millis(4);

@@ -101,8 +101,9 @@ pub(super) enum JournalOutcome {
     /// The operations have to go to the tables: the journal does not support one of them, or cannot
     /// be written now.
     UseTables,
-    /// The file is full. A synced commit to the tables makes room: a flush if writes are pending,
-    /// else the commit of the operations themselves.
+    /// The file is full. The caller flushes with a synced commit, and appends again. If nothing was
+    /// pending, the second append has this outcome too; then the operations go to the tables, and
+    /// that commit makes room.
     FlushFirst,
 }
 

@@ -60,6 +60,8 @@ pub enum Durability {
 }
 
 /// Durability of one commit when the machine loses power. A crash of the process loses no commit.
+/// `Statements::set_synchronous` sets it, and `CheckpointHandle::track_writes` finds commits that
+/// wrote nothing, to which it does not apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommitDurability {
     /// The commit is on disk before it returns.

@@ -49,7 +49,8 @@ pub(super) struct Writer {
 /// Committed transaction.
 struct CommittedBatch {
     execution: Execution,
-    /// Durability of what it wrote into the tables; `None` if it wrote nothing.
+    /// Durability of what it wrote into the tables; `None` if it wrote nothing. SQLite does not
+    /// sync such a commit, so earlier deferred commits stay unsynced.
     durability: Option<CommitDurability>,
 }
 

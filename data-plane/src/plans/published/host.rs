@@ -119,9 +119,9 @@ pub(crate) struct Hosts {
 
 impl Hosts {
     /// Builds the index of environments, which are in the order of their ids. The only environment
-    /// is the default one, whatever its settings are. Of several, a default one that has an address
-    /// gets the requests to that address alone. An address of several environments belongs to none,
-    /// and the host of the service to no other than the default one.
+    /// is the default one, whatever its settings are. If there are several, a default environment
+    /// with an address gets only the requests to it. An address that two environments have is used
+    /// for neither. Only the default environment may have the host of the service as its address.
     pub fn new<'a>(
         environments: impl Iterator<Item = (&'a EnvironmentId, Option<&'a Settings>)>,
         coverage: Coverage,

@@ -205,7 +205,8 @@ pub(super) fn create(
         .map_err(|error| unreadable(path, &error))?
     {
         maintenance::checkpoint_fully(conn).inspect_err(record_failure)?;
-        // Tables with another salt would not know the file any more.
+        // Removed before the salt changes: with another salt the next start would treat the records
+        // as foreign.
         file::remove(path).map_err(|error| unreadable(path, &error))?;
     }
     // 62 bits of it are random.

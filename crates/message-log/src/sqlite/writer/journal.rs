@@ -1,4 +1,10 @@
-//! The writer's use of the journal: appending to it, and applying its pending writes to the tables.
+//! The writer's use of the journal (`sqlite/journal.rs`): appending to it, and applying its pending
+//! writes to the tables.
+//!
+//! A flush is a commit without operations: `commit_batch` and `publish` of `writer.rs` do the work.
+//! Readers that wait for one are in `flush_requests`. `flush` answers them with its result. A
+//! transaction that fails because the tables are unavailable (`handle_failure`), and a lost file
+//! (`refuse_all_but_close`), answer them with an error.
 
 use std::time::Instant;
 
@@ -57,8 +63,8 @@ impl Writer {
         self.flush(statements, self.ack_durability)
     }
 
-    /// Flushes if readers wait, but not shortly after a failed attempt. The readers then get the
-    /// result of the next attempt, for whichever caller it is made.
+    /// Flushes if readers wait, but not shortly after a failed attempt. Then they wait for the next
+    /// attempt, and get its result also if another caller caused it.
     pub(super) fn flush_for_readers(&mut self, statements: &Statements<'_>) {
         let is_allowed = self.journal.reader_retry_delay(Instant::now()).is_zero();
         if !self.flush_requests.is_empty() && is_allowed {

@@ -127,7 +127,8 @@ fn leading_records(mut rest: &[u8], salt: i64) -> (Vec<RawRecord>, &[u8]) {
 }
 
 /// Returns the valid records with numbers after `last`, at any offset. Records of an earlier use of
-/// the file have smaller numbers, and no journal has more records than its length has room for.
+/// the file have smaller numbers. A number that exceeds `last` by more than the largest possible
+/// number of records is not that of a record of this journal.
 fn salvage(mut rest: &[u8], salt: i64, last: i64) -> Vec<RawRecord> {
     const MAX_RECORDS: i64 = (MAX_BYTES / RECORD_HEADER_BYTES as u64).cast_signed();
     // A body of a message may look like a record at every offset. The budget bounds the bytes that
@@ -153,7 +154,8 @@ fn salvage(mut rest: &[u8], salt: i64, last: i64) -> Vec<RawRecord> {
     found
 }
 
-/// Returns the length of the first record, if there is one; 0 when it exceeds the bytes.
+/// Returns the payload length that the first bytes would have as the header of a record; 0 if the
+/// bytes are too few for it.
 fn claimed_length(bytes: &[u8]) -> u64 {
     let length = bytes
         .get(8..12)
