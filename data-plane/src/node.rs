@@ -132,6 +132,7 @@ impl DataPlane {
             outbound: polled,
             connectors: pipeline.connectors(),
             backlog: pipeline.backlog(),
+            leases: pipeline.leases(),
             lease: options.lease,
             spill: options.data_dir.clone(),
             build: options.build.clone(),

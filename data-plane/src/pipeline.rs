@@ -38,7 +38,7 @@ pub(crate) use accept::{Acceptance, Arrival, CallError, StoreError, StoreOutcome
 use job::Job;
 pub(crate) use job::Reply;
 use lane::{Lanes, Limits};
-use lease::Leases;
+pub(crate) use lease::Leases;
 use log_availability::LogAvailability;
 pub(crate) use log_availability::unavailability;
 use turns::Turns;
@@ -77,7 +77,7 @@ pub(crate) struct Pipeline {
     /// Bytes of all messages in memory.
     memory: Arc<Budget>,
     backlog: Arc<Backlog>,
-    leases: Leases,
+    leases: Arc<Leases>,
     agent: HeaderValue,
     /// Records of calls that ran in memory and are not in the log yet.
     write_behind: WriteBehind,
@@ -127,7 +127,7 @@ impl Pipeline {
             )),
             memory,
             backlog: Backlog::new(options.backlog),
-            leases: Leases::new(options.node_id.clone(), options.lease),
+            leases: Arc::new(Leases::new(options.node_id.clone(), options.lease)),
             agent: HeaderValue::from_str(&agent).unwrap_or(HeaderValue::from_static("kanat")),
             write_behind: WriteBehind::new(),
             turns: Turns::default(),
@@ -188,6 +188,11 @@ impl Pipeline {
     /// Returns the limits of the connectors, for other callers of connectors.
     pub fn connectors(&self) -> Arc<Connectors> {
         Arc::clone(&self.connectors)
+    }
+
+    /// Returns the leases of the node, for everything else that it holds in the log.
+    pub fn leases(&self) -> Arc<Leases> {
+        Arc::clone(&self.leases)
     }
 
     /// Returns the backlog of the log, for everything that takes messages in.

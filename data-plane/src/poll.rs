@@ -26,7 +26,6 @@ use kanat_engine::Resources;
 use kanat_flow::schedule::{CronExpression, timezone};
 use kanat_message_log::{Error, MessageLog, PollClaim, PollClaimOutcome, PollCycleEnd};
 use kanat_model::Timestamp;
-use kanat_model::id::BootId;
 use kanat_net::outbound;
 use kanat_proto::plan::v1::{Poll, trigger::Kind};
 use kanat_telemetry::metrics;
@@ -37,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 use crate::backlog::Backlog;
 use crate::connector::Connectors;
 use crate::observed::Observer;
+use crate::pipeline::Leases;
 use crate::plans::{CompiledFlow, DeployedFlow, Plans, Runnable, Snapshot, versions};
 use cycle::{Cycle, Halt, Outcome};
 use lease::PollLease;
@@ -65,6 +65,9 @@ pub(crate) struct Poller {
     pub connectors: Arc<Connectors>,
     /// Backlog of the log. Polls pause while it is at its bound.
     pub backlog: Arc<Backlog>,
+    /// Leases of the node. A poll is held under the owner of the current one, so that the node has
+    /// it at once when it is started again.
+    pub leases: Arc<Leases>,
     /// Time after which another node may take over a poll that its holder has not renewed.
     pub lease: Duration,
     /// Directory for the records of long pages.
@@ -77,7 +80,6 @@ impl Poller {
     /// Polls until `stop`. Cycles in progress are then given back for another node to continue.
     pub async fn run(self, stop: CancellationToken) {
         let poller = Arc::new(self);
-        let owner = BootId::generate();
         let places = Places::new();
         let mut snapshot = Arc::new(Snapshot::default());
         let mut schedule = PollSchedule::default();
@@ -94,14 +96,13 @@ impl Poller {
             let now = Timestamp::steady();
             while let Some(flow) = schedule.next_due(now) {
                 let poller = Arc::clone(&poller);
-                let owner = owner.clone();
                 let places = Arc::clone(&places);
                 let stop = stop.clone();
                 running.spawn(async move {
                     let next_at = match flow.compiled().map(|flow| Source::of(&flow)) {
                         Ok(source) => tokio::select! {
                             place = Place::take(&places, source) => {
-                                poller.try_poll(&flow, owner, place, &stop).await
+                                poller.try_poll(&flow, place, &stop).await
                             }
                             () = stop.cancelled() => Timestamp::steady(),
                         },
@@ -133,10 +134,13 @@ impl Poller {
     async fn try_poll(
         &self,
         flow: &DeployedFlow,
-        owner: BootId,
         place: Place,
         stop: &CancellationToken,
     ) -> Timestamp {
+        let owner = tokio::select! {
+            owner = self.leases.owner() => owner,
+            () = stop.cancelled() => return Timestamp::steady(),
+        };
         let now = Timestamp::steady();
         // Another version may be deployed since the poll waited for its place.
         let snapshot = self.plans.load();

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use kanat_message_log::{DeliveryStore, NodeLease, RenewalOutcome};
 use kanat_model::id::{BootId, EpochId, NodeId};
-use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -18,7 +17,7 @@ pub(super) const RETRY: Duration = Duration::from_millis(500);
 pub(crate) struct Leases {
     node: NodeId,
     ttl: Duration,
-    current: Mutex<Option<Arc<ActiveLease>>>,
+    current: watch::Sender<Option<Arc<ActiveLease>>>,
     /// Woken when the log has gone back to an earlier copy.
     past_changed: Notify,
 }
@@ -84,7 +83,7 @@ impl Leases {
         Self {
             node,
             ttl,
-            current: Mutex::new(None),
+            current: watch::Sender::new(None),
             past_changed: Notify::new(),
         }
     }
@@ -98,6 +97,21 @@ impl Leases {
     /// expired.
     pub fn current(&self) -> Option<Arc<ActiveLease>> {
         self.latest().filter(|active| active.is_valid())
+    }
+
+    /// Waits until a lease is open, and returns its owner. What the log has under the owner passes
+    /// to a later boot of the node at once.
+    pub async fn owner(&self) -> BootId {
+        let mut current = self.current.subscribe();
+        loop {
+            if let Some(active) = current.borrow_and_update().as_ref() {
+                return active.owner().clone();
+            }
+            if current.changed().await.is_err() {
+                // Not while `self` has the sender.
+                std::future::pending::<()>().await;
+            }
+        }
     }
 
     /// Opens a lease and keeps it until `stop`, opening another whenever it is lost.
@@ -189,11 +203,11 @@ impl Leases {
     }
 
     fn latest(&self) -> Option<Arc<ActiveLease>> {
-        self.current.lock().clone()
+        self.current.borrow().clone()
     }
 
     fn set(&self, active: Option<Arc<ActiveLease>>) {
-        *self.current.lock() = active;
+        self.current.send_replace(active);
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::Response;
 use kanat_message_log::{PollClaim, PollClaimOutcome};
 use kanat_model::Timestamp;
-use kanat_model::id::{BootId, FlowId};
+use kanat_model::id::{BootId, FlowId, NodeId};
 use kanat_proto::plan::v1::trigger::Kind;
 use kanat_proto::plan::v1::{FlowPlan, Pagination, Poll};
 
@@ -206,6 +206,40 @@ async fn polls_that_never_end_take_turns() {
             provider.arrivals(asked).await;
         }
     }
+    node.stop().await;
+    provider.stop().await;
+    sink.stop().await;
+}
+
+#[tokio::test]
+async fn a_later_boot_of_a_node_has_the_polls_of_the_former_at_once() {
+    let node = Node::start().await;
+    let sink = Target::start().await;
+    let provider = Target::answering(|n, _| page(n)).await;
+    provider.hang();
+    instance(&node, "ci_shop", &provider, "token").await;
+    let flow = endless("ci_shop", "held");
+    node.deploy(&flow, &sink.url).await;
+    provider.arrivals(1).await;
+    let later = BootId::generate();
+    let ttl = Duration::from_secs(60);
+    node.log
+        .open_lease(&later, &NodeId::new("node_1"), ttl)
+        .await
+        .unwrap();
+    let now = Timestamp::steady();
+    let claim = PollClaim {
+        flow_id: FlowId::from("flw_held"),
+        version: flow.version,
+        owner: later,
+        now,
+        held_until: now.after(ttl),
+    };
+    let claimed = node.log.claim_poll(&claim).await.unwrap();
+    assert!(
+        matches!(claimed, PollClaimOutcome::Taken { .. }),
+        "{claimed:?}"
+    );
     node.stop().await;
     provider.stop().await;
     sink.stop().await;

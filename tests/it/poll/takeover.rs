@@ -1,4 +1,5 @@
-//! A node that dies in the midst of a poll: another goes on from the page that was not done.
+//! A node that dies in the midst of a poll: another, or the node itself, goes on from the page that
+//! was not done.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use kanat_tests::split::Split;
 use kanat_tests::target::Reply;
 use kanat_tests::wait::DEADLINE;
-use kanat_tests::{FakeTarget, until};
+use kanat_tests::{FakeTarget, Rest, TestApp, until};
 
 use super::strategies::STRATEGIES;
 use super::{Provider, all, delivered, messages, polled, polling};
@@ -120,6 +121,62 @@ async fn another_node_goes_on_where_a_dead_one_stopped() {
             .unwrap();
         assert!(is_fourth(first), "{name} went on at {first}");
     }
+}
+
+/// Longer than a test waits for anything.
+const LONG_LEASE: (&str, &str) = ("KANAT_LEASE_SECONDS", "600");
+
+/// Dies after the records of its second page are stored, before it can say so.
+const DYING: [(&str, &str); 2] = [("KANAT_FAILPOINT", "poll.page:2"), LONG_LEASE];
+
+/// Deploys a flow that polls four pages.
+async fn four_pages(api: &Rest, target: &FakeTarget, provider: &Provider) -> String {
+    api.http_instance("erp", &target.url()).await;
+    api.http_instance("shop", &provider.url()).await;
+    let poll = "    interval: 1h\n    records_path: data.items\n    pagination: { strategy: \
+                cursor, cursor_path: meta.next, cursor_param: cursor }\n";
+    api.deployed(&polling("gone-on", "/cursor", poll)).await.0
+}
+
+/// Waits until a cycle has ended that a node which died at its second page has gone on with.
+async fn went_on(api: &Rest, flow: &str, provider: &Provider) {
+    polled(api, flow).await;
+    assert_eq!(messages(api, flow).await, RECORDS);
+    assert_eq!(
+        provider.asked()[1..],
+        [
+            "/cursor?cursor=at-100",
+            "/cursor?cursor=at-100",
+            "/cursor?cursor=at-200",
+            "/cursor?cursor=at-300"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_service_that_is_started_again_goes_on_at_once_where_it_stopped() {
+    let mut app = TestApp::start_with(&DYING).await;
+    let target = FakeTarget::start().await;
+    let provider = Provider::start(RECORDS).await;
+    let flow = four_pages(&app.api, &target, &provider).await;
+    let ended = tokio::time::timeout(DEADLINE, app.ended()).await;
+    assert_eq!(ended, Ok(None), "a signal ended it: {}", app.log());
+    app.restart_with(&[LONG_LEASE]).await;
+    went_on(&app.api, &flow, &provider).await;
+}
+
+#[tokio::test]
+async fn a_node_that_is_started_again_goes_on_at_once_where_it_stopped() {
+    let split = Split::new();
+    let control = split.control_plane("control").await;
+    let target = FakeTarget::start().await;
+    let provider = Provider::start(RECORDS).await;
+    let mut node = split.node_with("dying", &[&control], &DYING).await;
+    let flow = four_pages(&control.api, &target, &provider).await;
+    let ended = tokio::time::timeout(DEADLINE, node.ended()).await;
+    assert_eq!(ended, Ok(None), "a signal ended it: {}", node.log());
+    node.restart_with(&[LONG_LEASE]).await;
+    went_on(&control.api, &flow, &provider).await;
 }
 
 /// Returns whether a request asks for the fourth page, by its first record or by its number.
