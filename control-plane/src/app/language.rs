@@ -151,6 +151,9 @@ impl ExpressionText {
         };
         let parsed = parsed.map_err(|errors| self.wrong(&errors))?;
         let references = parsed.references();
+        if !references.definition_faults.is_empty() {
+            return Err(self.wrong(&references.definition_faults));
+        }
         if references.roots.contains(&Root::Instance) {
             let offset = references.instance_values.first();
             return Err(self.wrong(&[ParseError {

@@ -52,6 +52,11 @@ async fn a_value_is_one_line_and_a_fault_has_its_column() {
             "column 12: there is no transform",
         ),
         (&["source.n | required"], "column 12: "),
+        (
+            &["'2026-01-31' | date(yyyy-MM-dd)"],
+            "which is no token of a date",
+        ),
+        (&["{{ trigger.headrs }}", "--template"], "column 12: found"),
         (&["1 | lookup(t)"], "lookup needs a service"),
         (&["1 | adapter(a)"], "adapter needs a service"),
     ] {

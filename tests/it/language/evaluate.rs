@@ -109,6 +109,31 @@ async fn shows_where_an_expression_is_wrong_and_where_it_fails() {
             .expect_error(400, "INVALID_ARGUMENT");
         assert_eq!(refused[0]["field"], field, "{body}: {refused}");
     }
+    // As in a definition.
+    for (body, column, told) in [
+        (
+            json!({"expression": "'2026-01-31' | date(yyyy-MM-dd)"}),
+            21,
+            "did you mean `YYYY-MM-DD`",
+        ),
+        (
+            json!({"template": "W {{ source.at | date('yyyy') }}", "source": {"at": "2026-01-31"}}),
+            23,
+            "found `yyyy`",
+        ),
+        (
+            json!({"expression": "trigger.headrs.x", "trigger": {}}),
+            9,
+            "found `headrs`",
+        ),
+    ] {
+        let refused = evaluate(body.clone())
+            .await
+            .expect_error(400, "INVALID_ARGUMENT");
+        assert_eq!(refused[0]["column"], column, "{body}: {refused}");
+        let message = text(&refused[0]["message"]);
+        assert!(message.contains(told), "{body}: {message}");
+    }
     let long = json!({"expression": "source", "source": "x".repeat(1 << 20)});
     assert!(evaluate(long).await.status >= 400);
 }

@@ -52,11 +52,13 @@ impl Eval {
         let failed = |error: EvaluationError| failed(text, &error);
         if self.template {
             let template = Template::parse(text).map_err(wrong)?;
+            refuse_faults(text, template.references())?;
             refuse_what_needs_a_service(template.references())?;
             warn_of_parts(text, template.references());
             print(&template.evaluate(&scope).map_err(failed)?)
         } else {
             let expression = Expression::parse(text).map_err(wrong)?;
+            refuse_faults(text, expression.references())?;
             refuse_what_needs_a_service(expression.references())?;
             warn(text, &expression, &scope);
             print(&expression.evaluate(&scope).map_err(failed)?)
@@ -165,6 +167,14 @@ fn one_line(json: &str) -> String {
         is_escaped = is_in_text && c == '\\' && !is_escaped;
     }
     line
+}
+
+/// Refuses what a check of a definition refuses.
+fn refuse_faults(text: &str, references: &References) -> Result<()> {
+    match references.definition_faults.as_slice() {
+        [] => Ok(()),
+        faults => Err(wrong(text, faults)),
+    }
 }
 
 fn refuse_what_needs_a_service(references: &References) -> Result<()> {
