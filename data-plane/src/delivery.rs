@@ -183,8 +183,8 @@ pub(crate) fn broken(work: &MessageInMemory) -> Attempt {
     }
 }
 
-/// Error of a message that was discarded because the deadline of its caller had passed.
-pub(crate) const LATE: &str = "the deadline of the API was over before there was an answer";
+/// Error of a message that was discarded because the deadline of its caller passed while it ran.
+const LATE: &str = "the deadline of the API was over before there was an answer";
 
 /// Returns the result of an attempt whose caller no longer waits.
 pub(crate) fn late(work: &MessageInMemory) -> Attempt {

@@ -11,7 +11,8 @@ use crate::{Lease, TraceRecord};
 pub struct Settlement {
     pub lease: Lease,
     pub at: Timestamp,
-    /// Number of the attempt that ended, from 1; ignored where none was made.
+    /// Number of the attempt that ended, from 1; 0 for a message that ends before its first one.
+    /// Ignored where the message is released.
     pub attempt: u32,
     pub outcome: Outcome,
     /// Output that was sent; stored with the message.

@@ -131,8 +131,8 @@ impl Turn {
         lost
     }
 
-    /// Discards the message, because its caller does not want it any more. The caller of a message
-    /// that already runs gets its reply.
+    /// Discards the message without an attempt, because its caller does not want it any more. The
+    /// caller of a message that already runs gets its reply.
     pub fn discard(self, message: &str) {
         let failure = Failure::new(ErrorKind::Timeout, message);
         let record = Record {
@@ -140,7 +140,7 @@ impl Turn {
             error: Some(message.to_owned()),
             ..Record::new("discarded", "api", "failed", 0)
         };
-        self.give_up(Outcome::Discarded, Some(failure), single(1, record));
+        self.give_up(Outcome::Discarded, Some(failure), single(0, record));
     }
 
     /// Ends the wait with an outcome, unless the message already runs.
@@ -158,7 +158,8 @@ impl Turn {
         let settlement = Settlement {
             lease,
             at,
-            attempt: 1,
+            // It has not run.
+            attempt: 0,
             outcome,
             output: None,
             failure,

@@ -16,7 +16,7 @@ use super::repeat::{self, CallIdentity};
 use super::route::Target;
 use crate::admission::BodyReservation;
 use crate::context::NodeContext;
-use crate::delivery::{self, CallOutcome};
+use crate::delivery::CallOutcome;
 use crate::error::Refusal;
 use crate::ingress::receive;
 use crate::pipeline::{Arrival, CallError, Pipeline, Reply, StoreOutcome, TurnLoss};
@@ -25,6 +25,10 @@ use crate::plans::published::ResponseMapping;
 
 /// Delay after which a refused caller may try again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// Error of a message that was discarded because the deadline of its caller passed before its turn.
+const LATE_TURN: &str = "the deadline of the API was over while the message waited for its turn, \
+                         behind others of its ordering key: it was not run";
 
 /// Properties of a call beside its message.
 pub(crate) struct Call {
@@ -98,8 +102,7 @@ pub(crate) async fn answer(
         Err(_) => {
             if target.api.discard_late {
                 late.cancel();
-                turn.into_iter()
-                    .for_each(|turn| turn.discard(delivery::LATE));
+                turn.into_iter().for_each(|turn| turn.discard(LATE_TURN));
             }
             Err(out_of_time(&id))
         }

@@ -296,6 +296,14 @@ async fn a_call_whose_turn_does_not_come_before_its_deadline_names_its_message()
         if ends_as == "discarded" {
             // At once: its turn has not come.
             app.api.message_becomes(&behind, ends_as).await;
+            let path = format!("/api/v1/messages/{behind}");
+            let discarded = app.api.get(&path).await.expect(200);
+            assert_eq!(discarded["attempts"], 0, "{discarded}");
+            let reason = text(&discarded["error"]["message"]);
+            assert!(
+                reason.contains("behind others of its ordering key"),
+                "{reason}"
+            );
         }
         let_go(&slow);
         assert_eq!(first.join_next().await.unwrap().unwrap().status, 200);
