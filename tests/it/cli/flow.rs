@@ -76,10 +76,30 @@ async fn a_flow_is_listed_shown_paused_and_rolled_back_by_its_name() {
     let again = cli.run(&["flow", "resume", "by-hand"]).await.expect();
     assert_eq!(again.trim(), "flow by-hand is active already");
     assert_eq!(status("by-hand").await, "active");
-    cli.file("changed.yaml", &FLOW.replace("/orders", "/changed"));
-    cli.run(&["flow", "update", "by-hand", "changed.yaml"])
-        .await
-        .expect();
+    let changed = "changed.yaml";
+    cli.file(changed, &FLOW.replace("/orders", "/changed"));
+    cli.file("same.yaml", FLOW);
+    let update = async |file: &str| cli.run(&["flow", "update", "by-hand", file]).await;
+    let runs = "it runs this definition already (active, version 1)\n";
+    let same = update("same.yaml").await;
+    assert_eq!(same.stderr, "", "there is nothing to deploy");
+    assert_eq!(same.expect(), format!("flow by-hand is unchanged: {runs}"));
+    update(changed).await.expect();
+    let dropped = update("same.yaml").await.expect();
+    assert_eq!(
+        dropped,
+        format!("the draft of flow by-hand is dropped: {runs}")
+    );
+    let draft = update(changed).await;
+    assert!(
+        draft.stderr.contains("flow deploy by-hand"),
+        "{}",
+        draft.stderr
+    );
+    assert_eq!(
+        draft.expect(),
+        "flow by-hand is changed and still active as version 1\n"
+    );
     cli.run(&["flow", "deploy", "by-hand"]).await.expect();
     cli.run(&["flow", "rollback", "by-hand", "1"])
         .await

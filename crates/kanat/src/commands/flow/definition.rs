@@ -73,17 +73,23 @@ impl Update {
     pub async fn run(self, session: &Session) -> Result<()> {
         let text = input::text(&self.file)?;
         let path = session.client.path(&FLOW, &self.flow).await?;
-        let name = self.name(session, &path, &text).await?;
+        let before = session.client.get(&path, &[]).await?;
+        let name = self.name(&before, &text)?;
         let body = json!({ "name": name, "yamlConfig": text, "changeSummary": self.summary });
         let file = input::name(&self.file);
         let updated = session.client.patch(&path, &Json::given(body)).await;
         let flow = updated.map_err(|error| diagnostics::explain(file, &text, error))?;
-        drafted(session, file, &flow)
+        if !show::runs_definition(&flow) {
+            return drafted(session, file, &flow);
+        }
+        session.print(&flow, |flow| show::redrafted(&before, flow))?;
+        warn(file, &flow);
+        Ok(())
     }
 
     /// The name that the flow is given; none when it keeps its own. A file of another flow is taken
     /// for a mistake.
-    async fn name(&self, session: &Session, path: &str, yaml: &str) -> Result<Option<String>> {
+    fn name(&self, flow: &Json, yaml: &str) -> Result<Option<String>> {
         // The service reports the faults of the definition.
         let Ok(definition) = kanat_flow::parse(yaml) else {
             return Ok(None);
@@ -91,7 +97,6 @@ impl Update {
         if self.rename {
             return Ok(Some(definition.name));
         }
-        let flow = session.client.get(path, &[]).await?;
         if [flow.text("name"), flow.text("config.flow")].contains(&definition.name) {
             return Ok(None);
         }
@@ -107,15 +112,20 @@ impl Update {
 /// Prints a draft that was created or changed, its warnings, and the command that deploys it.
 fn drafted(session: &Session, file: &str, flow: &Json) -> Result<()> {
     session.print(flow, show::draft)?;
-    let warnings = diagnostics::faults(flow, "warnings");
-    if !warnings.is_empty() {
-        diagnostics::complain(file, &flow.text("yamlConfig"), &warnings);
-    }
+    warn(file, flow);
     session.hint(&format!(
         "make it live with `kanat flow deploy {}`",
         quoted(&flow.text("name"))
     ));
     Ok(())
+}
+
+/// Prints the warnings about a definition.
+fn warn(file: &str, flow: &Json) {
+    let warnings = diagnostics::faults(flow, "warnings");
+    if !warnings.is_empty() {
+        diagnostics::complain(file, &flow.text("yamlConfig"), &warnings);
+    }
 }
 
 impl Validate {

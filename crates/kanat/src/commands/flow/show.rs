@@ -72,6 +72,25 @@ pub fn draft(flow: &Json) -> String {
     }
 }
 
+/// Returns whether a flow is deployed and has no draft beside what runs.
+pub fn runs_definition(flow: &Json) -> bool {
+    flow.has("deployedVersion") && !is_changed(flow)
+}
+
+/// A flow that was `before` until it was given the definition that runs.
+pub fn redrafted(before: &Json, flow: &Json) -> String {
+    let [name, status, version] = ["name", "status", "version"].map(|field| flow.text(field));
+    let former = before.text("name");
+    let done = if is_changed(before) {
+        format!("the draft of flow {name} is dropped")
+    } else if former != name {
+        format!("flow {former} is now {name}")
+    } else {
+        format!("flow {name} is unchanged")
+    };
+    format!("{done}: it runs this definition already ({status}, version {version})")
+}
+
 /// A flow that has just been deployed, and was `before` until then.
 pub fn deployed_after(before: &Json, flow: &Json) -> String {
     if !is_unchanged(before, flow) {
