@@ -172,7 +172,8 @@ impl Program {
     }
 }
 
-/// Returns the status that a value stands for; `None` where it is no number from 200 to 599.
+/// Returns the status that a value stands for; `None` where it is neither a number from 200 to 599
+/// nor a text that is one.
 fn status(value: &Value) -> Option<StatusCode> {
     let number: u16 = value.text()?.parse().ok()?;
     StatusCode::from_u16(number)
@@ -272,6 +273,11 @@ mod tests {
         assert_eq!(answer.body, None);
         assert_eq!(answer.headers.len(), 1);
         assert_eq!(answer.headers["location"], "/orders/a");
+        let text = v1::ResponseMapping {
+            status: "'404'".to_owned(),
+            ..Default::default()
+        };
+        assert_eq!(built(&text).unwrap().status, StatusCode::NOT_FOUND);
         for wrong in ["source.id", "source.n", "source.none", "null", "100", "600"] {
             let failure = built(&v1::ResponseMapping {
                 status: wrong.to_owned(),
