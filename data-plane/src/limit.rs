@@ -232,8 +232,8 @@ impl Limiter {
     }
 
     /// Sends the requests of the keys that were queued first, in one exchange. Returns whether keys
-    /// were queued, and wakes [`Self::run`] if more are. The others stay queued, so that their
-    /// calls are answered if the store is unreachable.
+    /// were queued, and wakes [`Self::run`] if more are. The others stay in `pending_requests`,
+    /// where [`Self::exchange`] finds their calls and answers them if the store is unreachable.
     async fn exchange_pending_requests(&self, phase: Phase) -> bool {
         let entries = self.take_pending_requests();
         if entries.is_empty() {

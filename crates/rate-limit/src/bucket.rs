@@ -3,7 +3,7 @@
 //! suffice, the store is asked. While the store is unreachable, each node uses an equal part of the
 //! limits.
 
-mod report;
+mod status;
 
 use std::time::Duration;
 

@@ -194,8 +194,8 @@ impl Ledger {
         now
     }
 
-    /// Refills the pool up to `until`. `held` is the sum of the shares of ended leases that were
-    /// still valid then: their part gained for their holders, not for the pool.
+    /// Refills the pool up to `until`. Up to then, leases that have ended since were still valid.
+    /// `held` is the sum of their shares; tokens gained by these belong to the holders.
     fn refill(&mut self, until: i64, held: u32) {
         let elapsed = u64::try_from(until - self.refilled_at).unwrap_or(0);
         let share = self.unheld_share().saturating_sub(held);
@@ -294,7 +294,8 @@ impl Ledger {
             .iter()
             .find(|lease| lease.owner == *requester.owner)
             .map_or(0, |lease| lease.share);
-        // Other nodes may be about to make their first request as well.
+        // A first share is at most an equal part, so that other nodes that ask for the first time
+        // find a share too.
         let max_share = if held == 0 {
             self.limit / requester.nodes.max(1)
         } else {
@@ -305,7 +306,8 @@ impl Ledger {
         let tokens = match unheld {
             0 => 0,
             unheld if unheld == added => self.microtokens,
-            // Whole tokens: two halves admit no call.
+            // Only whole tokens are moved: half a token here and half a token in the pool could not
+            // admit a call.
             unheld => {
                 self.microtokens / MICROTOKENS_PER_TOKEN * u64::from(added) / u64::from(unheld)
                     * MICROTOKENS_PER_TOKEN

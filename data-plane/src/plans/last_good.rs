@@ -125,9 +125,10 @@ impl LastGoodStore {
         Ok(())
     }
 
-    /// Seals files that are under a former key under the one in use, and returns their number.
-    /// Older files of an environment are removed: they are for the case that the newest one is
-    /// damaged. Files of an environment of which none can be opened stay as they are.
+    /// Seals the newest readable set of each environment under the key in use, if its file is under
+    /// a former key, and returns the number of written files. Older files under a former key are
+    /// removed and not sealed again. If no file of an environment can be opened, all stay as they
+    /// are.
     ///
     /// # Errors
     /// A file cannot be read or written. The remaining files stay under their former key.
@@ -154,7 +155,8 @@ impl LastGoodStore {
             };
             if stale.iter().any(|(stale, _)| stale == number) {
                 let newest = all.last().map_or(0, |(number, _)| *number);
-                // The writer of a file appends under the place of its own records.
+                // The open writer would append to the former file. Without it, the next save begins
+                // a new one.
                 self.open
                     .retain(|id, _| self.folder.join(folder_name(id)) != folder);
                 let records = Reader::open(path, context(&folder, *number))?.records(&self.sealer);
