@@ -175,7 +175,7 @@ async fn a_node_that_is_started_again_goes_on_at_once_where_it_stopped() {
     let flow = four_pages(&control.api, &target, &provider).await;
     let ended = tokio::time::timeout(DEADLINE, node.ended()).await;
     assert_eq!(ended, Ok(None), "a signal ended it: {}", node.log());
-    node.restart_with(&[LONG_LEASE]).await;
+    node.restart_with(&[("KANAT_FAILPOINT", "")]).await;
     went_on(&control.api, &flow, &provider).await;
 }
 
