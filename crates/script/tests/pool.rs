@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use kanat_script::{Asker, Kind, Limits, Options, Pool, Script, Session};
 
-/// Time beyond what the code may take within which it has ended, as promised.
-const SLACK: Duration = Duration::from_secs(1);
+/// Time beyond what the code may take within which it has ended, also on a machine that is busy
+/// with other tests.
+const SLACK: Duration = Duration::from_secs(10);
 
 fn pool() -> Pool {
     let limits = Limits {
