@@ -232,7 +232,10 @@ impl LastGoodStore {
             snapshot_records(environment).map(|record| record.encode_to_vec()),
         )?;
         for (_, path) in existing.iter().rev().skip(MAX_FILES - 1) {
-            fs::remove_file(path)?;
+            // The newest file holds the plans: an older one that stays costs its room alone.
+            if let Err(error) = fs::remove_file(path) {
+                tracing::warn!(path = %path.display(), %error, "cannot remove older plans");
+            }
         }
         Ok(OpenFile {
             set_bytes: writer.bytes(),

@@ -239,6 +239,20 @@ fn a_set_of_several_records_comes_back_whole() {
 }
 
 #[test]
+fn an_older_file_that_cannot_be_removed_keeps_no_plans_from_being_saved() {
+    let mut saved = Fixture::new();
+    saved.put(&table("lt_1"));
+    let oldest = saved.folder.path().join("env_1/0000000001.plans");
+    fs::remove_file(&oldest).unwrap();
+    fs::create_dir(&oldest).unwrap();
+    for n in 0..3 {
+        saved.restart();
+        saved.put(&table(&format!("lt_{n}")));
+    }
+    assert_eq!(saved.found().unwrap().set_hash, saved.environment.set_hash);
+}
+
+#[test]
 fn what_another_key_sealed_is_not_found() {
     let mut saved = Fixture::new();
     saved.put(&table("lt_1"));
