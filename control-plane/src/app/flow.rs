@@ -348,14 +348,17 @@ async fn details(
     let definition = definition::stored(&call.app.sealer, &flow)?;
     let mut warnings = fields::warnings(call, db, &definition, names).await?;
     warnings.extend(callers::warnings(db, &flow.id, &definition).await?);
-    if flow.draft
-        && let Some(running) = flow_version::get(db, &flow.id, flow.version).await?
-    {
+    let plan = deployed_plan(&call.app, db, &flow.environment_id, &flow.id).await?;
+    if let Some(running) = flow_version::get(db, &flow.id, flow.version).await? {
         let running = definition::stored(&call.app.sealer, &running)?;
-        warnings.extend(fields::exposed_by_version(flow.version, &running, names));
+        if flow.draft {
+            warnings.extend(fields::exposed_by_version(flow.version, &running, names));
+        }
+        if let Some(plan) = &plan {
+            warnings.extend(fields::moved_instances(&running, plan, names));
+        }
     }
-    let running = deployed_plan(&call.app, db, &flow.environment_id, &flow.id).await?;
-    Ok(details_of(flow, &definition, names, warnings, running))
+    Ok(details_of(flow, &definition, names, warnings, plan))
 }
 
 fn details_of(

@@ -1,5 +1,6 @@
 //! `kanat flow`: from a file to a message that was delivered.
 
+mod moved;
 mod protected;
 mod test;
 

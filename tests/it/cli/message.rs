@@ -164,7 +164,19 @@ async fn a_message_that_waits_is_discarded_before_it_is_replayed() {
         "{refused}"
     );
     cli.run(&["message", "discard", &id]).await.expect();
-    cli.run(&["message", "replay", &id]).await.expect();
+    cli.run(&["flow", "pause", "letters"]).await.expect();
+    let replay = [
+        "message",
+        "replay",
+        "--flow",
+        "letters",
+        "--yes",
+        id.as_str(),
+    ];
+    let replayed = cli.run(&replay).await;
+    let pause = "flow letters is paused: what starts waits until `kanat flow resume letters`";
+    assert!(replayed.stderr.contains(pause), "{}", replayed.stderr);
+    replayed.expect();
     let bulk = ["message", "replay", "--flow", "letters", "--status"];
     let none = cli.run(&[&bulk[..], &["dead_letter"]].concat()).await;
     assert_eq!(none.expect(), "nothing matches: replay of 0 messages\n");

@@ -52,6 +52,18 @@ async fn a_schedule_is_known_by_its_flow() {
     );
     let deployed = cli.run(&["flow", "deploy", "nightly"]).await;
     assert!(deployed.stderr.contains("is off"), "{}", deployed.stderr);
+    cli.run(&["flow", "pause", "nightly"]).await.expect();
+    let paused = cli
+        .run(&["schedule", "update", "nightly", "--enabled", "true"])
+        .await;
+    let reason = "not while the flow is paused";
+    assert!(paused.stdout.contains(reason), "{}", paused.stdout);
+    let resume = "`kanat flow resume nightly`";
+    assert!(paused.stderr.contains(resume), "{}", paused.stderr);
+    cli.run(&["flow", "resume", "nightly"]).await.expect();
+    let rolled_back = cli.run(&["flow", "rollback", "nightly", "1"]).await;
+    let due = "the schedule 0 4 1 1 * (UTC) is due next at";
+    assert!(rolled_back.stderr.contains(due), "{}", rolled_back.stderr);
     let started = cli
         .run(&["schedule", "trigger", "nightly", "-o", "json"])
         .await

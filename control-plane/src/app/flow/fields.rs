@@ -1,16 +1,19 @@
 //! Warnings about a definition: names that the environment lacks, fields of connector instances
 //! without a value, and secrets that it would expose.
 
+use std::collections::BTreeSet;
+
 use kanat_flow::fields::{configured_instances, exposed_secrets, unset_fields, unusable_secrets};
 use kanat_flow::{Definition, Diagnostic, Names, Severity, check_names, literal_secrets};
 use kanat_model::Result;
 use kanat_model::id::InstanceId;
 use kanat_plan_stream::Kind;
+use kanat_proto::plan::v1::FlowPlan;
 use kanat_store::flow_use::User;
 use kanat_store::{Db, connector_instance, flow_use};
 
-use super::definition;
 use super::names::EnvironmentNames;
+use super::{definition, uses};
 use crate::app::{Call, connector};
 
 /// Returns all that a draft is warned of, in order of place.
@@ -65,6 +68,33 @@ pub fn exposed_by_version(
         .into_iter()
         .map(diagnostic)
         .collect()
+}
+
+/// Returns a warning for each name by which the version that runs calls an instance, and by which a
+/// deploy would call another one. `plan` is the plan of that version.
+pub fn moved_instances(
+    running: &Definition,
+    plan: &FlowPlan,
+    names: &EnvironmentNames,
+) -> Vec<Diagnostic> {
+    let called = uses::instances(plan);
+    let is_moved = |name: &&str| {
+        let found = names.instance(name);
+        found.is_some_and(|found| !called.contains(found.id.as_str()))
+    };
+    let moved: BTreeSet<&str> = running.instances().filter(is_moved).collect();
+    let version = plan.version;
+    let warning = |name: &str| Diagnostic {
+        severity: Severity::Warning,
+        message: format!(
+            "the connector {name:?} is another instance than version {version}, which runs, \
+             calls: a deploy goes over to it"
+        ),
+        path: String::new(),
+        line: 1,
+        column: 1,
+    };
+    moved.into_iter().map(warning).collect()
 }
 
 /// Returns all that keeps a definition from being deployed here, in order of place.
@@ -132,9 +162,11 @@ pub async fn misnamed(call: &Call, instance: &InstanceId) -> Result<Option<Strin
     let misses = |user: &&User| {
         let definition = definition::stored(&call.app.sealer, *user);
         definition.is_ok_and(|definition| {
-            definition
-                .instances()
-                .any(|name| names.instance(name).is_none())
+            definition.instances().all(|name| {
+                names
+                    .instance(name)
+                    .is_none_or(|named| named.id != found.id.as_str())
+            })
         })
     };
     let flows: Vec<&str> = users

@@ -147,6 +147,7 @@ impl Command {
                     "false" => "runs as its definition says",
                     _ => "will be deployed",
                 };
+                hint_of_moves(session, &before);
                 // What runs already is not refused, whatever has changed around it.
                 if consent.is_dry_run() && before.text("draft") != "false" {
                     let name = format!("flow {}", before.text("name"));
@@ -215,12 +216,16 @@ impl Command {
                     false => "",
                 };
                 let what = format!("will run version {version} again{draft}");
+                hint_of_moves(session, &found);
                 resumes(session, &found, &flow, &what, consent).await?;
                 let body = json!({ "versionNumber": version, "discardDraft": discard_draft });
-                session
+                let rolled_back = session
                     .post(&format!("{path}/rollback"), &body, show::deployed)
-                    .await
-                    .map(drop)
+                    .await?;
+                if let Some(standing) = schedule::standing(&session.client, &rolled_back).await? {
+                    session.hint(&standing);
+                }
+                Ok(())
             }
             Self::RotateWebhookToken { flow, rotation } => rotate(session, &flow, &rotation).await,
             Self::Delete { flow, consent } => delete(session, &flow, consent).await,
@@ -290,6 +295,13 @@ async fn resumes(
     consent.ask(&format!(
         "flow {flow} is paused and will run again; held messages that go on: {held}"
     ))
+}
+
+/// Says of a flow which of its connectors a deploy would replace by others of the same names.
+fn hint_of_moves(session: &Session, flow: &Json) {
+    for moved in show::moved(flow) {
+        session.hint(&moved);
+    }
 }
 
 /// Returns the number of messages of a flow that have this status.

@@ -79,12 +79,7 @@ impl Command {
             Self::Show { schedule } => {
                 let answer = client.get(&path(client, &schedule).await?, &[]).await?;
                 let flow = client.get(&FLOW.at(&answer.text("flowId")), &[]).await?;
-                // The times at which it is due are not known before the flow is resumed.
-                let is_paused = flow.text("status") == "paused";
-                session.print(&answer, |schedule| match is_paused {
-                    true => shown(schedule, "not while the flow is paused"),
-                    false => whole(schedule),
-                })?;
+                session.print(&answer, |schedule| whole(schedule, &flow))?;
                 hint_pause(session, &flow);
                 Ok(())
             }
@@ -103,7 +98,13 @@ impl Command {
                 }));
                 let advice = "give --cron, --timezone or --enabled";
                 let path = path(client, &schedule).await?;
-                session.change(&path, &changes, advice, whole).await
+                let found = client.get(&path, &[]).await?;
+                let flow = client.get(&FLOW.at(&found.text("flowId")), &[]).await?;
+                session
+                    .change(&path, &changes, advice, |schedule| whole(schedule, &flow))
+                    .await?;
+                hint_pause(session, &flow);
+                Ok(())
             }
             Self::Preview {
                 cron,
@@ -212,8 +213,13 @@ pub async fn standing(client: &Client, flow: &Json) -> Result<Option<String>> {
     }))
 }
 
-fn whole(schedule: &Json) -> String {
-    shown(schedule, &lines(&schedule.texts("nextRuns")))
+/// A schedule of `flow` with the times at which it is due, which are not known before a paused flow
+/// is resumed.
+fn whole(schedule: &Json, flow: &Json) -> String {
+    match flow.text("status") == "paused" {
+        true => shown(schedule, "not while the flow is paused"),
+        false => shown(schedule, &lines(&schedule.texts("nextRuns"))),
+    }
 }
 
 fn shown(schedule: &Json, due: &str) -> String {

@@ -96,6 +96,7 @@ impl Apply {
             Some(flow) => client.patch(&path(flow), &body).await.map_err(explain)?,
         };
         let running = flow.text("version");
+        super::hint_of_moves(session, &flow);
         // A paused flow goes on holding its messages.
         let deploy = Json::given(json!({ "keepPaused": true, "changeSummary": self.summary }));
         let path = format!("{}/deploy", path(&flow));

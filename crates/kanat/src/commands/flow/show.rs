@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use kanat_flow::Diagnostic;
+
 use super::diagnostics;
 use crate::output::{Json, table};
 
@@ -144,6 +146,15 @@ fn refusals(flow: &Json) -> String {
         )
     };
     flow.list("rejected").iter().map(line).collect()
+}
+
+/// Returns warnings of connectors by whose names a deploy would call other instances than those that
+/// are called now.
+pub fn moved(flow: &Json) -> Vec<String> {
+    let mut moved = diagnostics::faults(flow, "warnings");
+    moved.retain(|warning| warning.message.ends_with("a deploy goes over to it"));
+    let line = |warning: &Diagnostic| format!("warning: {}", warning.message);
+    moved.iter().map(line).collect()
 }
 
 /// Returns the names of a definition that do not exist, or have no usable value.

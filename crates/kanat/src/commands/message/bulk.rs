@@ -15,7 +15,7 @@ use crate::client::Refusal;
 use crate::client::name::{FLOW, segment};
 use crate::commands::confirm::Consent;
 use crate::commands::hint::quoted;
-use crate::commands::{Query, Session};
+use crate::commands::{Query, Session, schedule};
 use crate::exit::{failure, usage};
 use crate::output::Json;
 
@@ -176,6 +176,7 @@ impl Selection {
             let messages = if count == "1" { "message" } else { "messages" };
             format!("{} of {count} {messages}", verb.as_str())
         })?;
+        schedule::hint_pause(session, &session.client.get(&FLOW.at(&flow_id), &[]).await?);
         session.hint(&format!("follow with `kanat logs --follow {flow}`"));
         verb.complain(&self.messages, &answer)
     }
