@@ -21,7 +21,8 @@ pub(crate) enum Effect<C> {
     Polled(PollClaimOutcome),
     Exchanged(ExchangeOutcome),
     Done,
-    Count(u64),
+    /// Number of rows that the operation deleted, or of messages that it ended.
+    Affected(u64),
     /// The state of the message does not allow the operation.
     Refused(Error),
 }
@@ -61,9 +62,10 @@ impl<C: Debug> Effect<C> {
         }
     }
 
+    /// Returns the number of messages or rows that the operation appended, ended or deleted.
     pub fn into_count(self) -> Result<u64> {
         match self {
-            Self::AppendedAttempted(count) | Self::Count(count) => Ok(count),
+            Self::AppendedAttempted(count) | Self::Affected(count) => Ok(count),
             other => Err(other.unexpected()),
         }
     }
@@ -115,7 +117,7 @@ impl<C: Into<Lease>, S: ReleaseSink> Drop for ReplyGuard<C, S> {
             | Effect::Polled(_)
             | Effect::Exchanged(_)
             | Effect::Done
-            | Effect::Count(_)
+            | Effect::Affected(_)
             | Effect::Refused(_) => {}
         }
     }
@@ -187,7 +189,7 @@ impl Progress {
                 | Effect::Polled(_)
                 | Effect::Exchanged(_)
                 | Effect::Done
-                | Effect::Count(_)
+                | Effect::Affected(_)
                 | Effect::Refused(_) => {}
             }
         }

@@ -40,7 +40,7 @@ pub(super) fn end_flow(
     for change in &changes {
         ended += u64::from(change::apply(tx, change)?.is_some());
     }
-    Ok(Effect::Count(ended))
+    Ok(Effect::Affected(ended))
 }
 
 /// Returns whether a flow has a message that has not ended.

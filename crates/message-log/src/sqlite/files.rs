@@ -51,12 +51,13 @@ impl OpenFiles {
         }))
     }
 
-    /// Checks that each file has a name, which takes a fraction of a microsecond for each.
+    /// Checks that the link count of each file is above 0, which takes a fraction of a microsecond
+    /// for each.
     ///
     /// # Errors
     /// One of the files was deleted.
-    pub fn check_names(&self) -> Result<()> {
-        self.check(FileHandle::has_name)
+    pub fn check_linked(&self) -> Result<()> {
+        self.check(FileHandle::is_linked)
     }
 
     /// Checks that each path leads to its file.
@@ -102,8 +103,9 @@ impl FileHandle {
         })
     }
 
-    /// Returns whether the file has a name, also when the check itself fails.
-    fn has_name(&self) -> bool {
+    /// Returns whether the link count of the file is above 0, or cannot be read. It is 0 once the
+    /// open file was deleted.
+    fn is_linked(&self) -> bool {
         fs::fstat(&self.handle).map_or(true, |stat| stat.st_nlink > 0)
     }
 
@@ -122,8 +124,8 @@ impl FileHandle {
     }
 }
 
-/// The writer's checks of the files: their names before and after each commit, and their paths once
-/// a second.
+/// The writer's checks of the files: their link counts before and after each commit, and their
+/// paths once a second.
 pub(super) struct FileCheck {
     files: OpenFiles,
     last_path_check: Cell<Instant>,
@@ -149,7 +151,7 @@ impl FileCheck {
     pub fn check(&self) -> Result<()> {
         let now = Instant::now();
         if now.duration_since(self.last_path_check.get()) < PATH_CHECK_INTERVAL {
-            return self.files.check_names();
+            return self.files.check_linked();
         }
         self.last_path_check.set(now);
         self.files.check_paths()
@@ -174,14 +176,14 @@ mod tests {
             let path = folder.path().join("messages.db");
             std::fs::write(&path, "").unwrap();
             let files = OpenFiles::open(&[path.clone(), folder.path().join("none")]);
-            files.check_names().unwrap();
+            files.check_linked().unwrap();
             files.check_paths().unwrap();
             change(&path);
-            assert_eq!(files.check_names().is_err(), is_seen_at_once);
+            assert_eq!(files.check_linked().is_err(), is_seen_at_once);
             assert!(files.check_paths().is_err());
             std::fs::write(&path, "").unwrap();
             assert!(
-                files.clone().check_names().is_err(),
+                files.clone().check_linked().is_err(),
                 "what was accepted before is not in this one"
             );
         }

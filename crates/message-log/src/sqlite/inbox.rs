@@ -9,9 +9,10 @@
 //! next message. Such an operation does not wake a writer that wakes by itself within that time.
 //!
 //! When many callers append at once, those that were just answered append again within a moment.
-//! The writer expects as many appends as the last group had, plus those that arrived while it was
-//! written. It waits until that many have arrived. The longest wait is [`GATHER_FACTOR`] times the
-//! duration of the last group, and never more than [`MAX_GATHER_TIME`]. A few callers never wait.
+//! The writer expects as many appends as the last group with appends had, plus those that arrived
+//! while it wrote. It waits until that many have arrived. The longest wait is [`GATHER_FACTOR`]
+//! times the duration of the last group, and never more than [`MAX_GATHER_TIME`]. A few callers
+//! never wait.
 //! On a fast disk the writer waits for [`MAX_GATHERED`] messages only: while it writes these the
 //! others arrive, so that neither the disk nor the cores are idle. On a slow disk it is worthwhile
 //! to commit the messages of all callers together.
@@ -77,7 +78,8 @@ impl ReplySender {
 pub(super) struct Inbox {
     state: Mutex<State>,
     arrived: Condvar,
-    bytes: AtomicUsize,
+    /// Bytes of all operations that are not answered yet, also of those being written.
+    unanswered_bytes: AtomicUsize,
 }
 
 /// Reason why [`Inbox::take`] returned.
@@ -105,10 +107,10 @@ struct State {
     last_append_at: Option<Instant>,
     /// Number of appends in `operations`.
     appends: usize,
-    /// Number of appends in the last group.
-    last_appends: usize,
-    /// Number of appends to expect before the next group: those of the last group, and those that
-    /// arrived during its write.
+    /// Number of appends in the last group that had any. A group without appends leaves it.
+    last_append_group_size: usize,
+    /// Number of appends to expect before the next group: `last_append_group_size`, and those that
+    /// arrived while the writer wrote.
     expected_appends: usize,
     /// Time at which the writer began its last group; `None` after an idle time.
     group_began: Option<Instant>,
@@ -123,7 +125,7 @@ impl Inbox {
         if state.is_closed {
             return;
         }
-        self.bytes
+        self.unanswered_bytes
             .fetch_add(operation.work.size_bytes(), Ordering::Relaxed);
         let is_first = state.operations.is_empty();
         let was_urgent = state.is_urgent;
@@ -155,7 +157,7 @@ impl Inbox {
         let mut state = self.state.lock();
         let called = Instant::now();
         state.group_ended = Some(called);
-        state.expected_appends = state.last_appends + state.appends;
+        state.expected_appends = state.last_append_group_size + state.appends;
         loop {
             let now = Instant::now();
             let limit = match (state.sleep(now), idle_timeout) {
@@ -188,7 +190,7 @@ impl Inbox {
         state.is_urgent = false;
         if state.appends > 0 {
             state.last_append_at = Some(Instant::now());
-            state.last_appends = state.appends;
+            state.last_append_group_size = state.appends;
         }
         state.appends = 0;
         state.group_began = Some(Instant::now());
@@ -196,14 +198,15 @@ impl Inbox {
         Wakeup::Operations
     }
 
-    /// Subtracts the bytes of an operation from the queued bytes, before its caller is answered.
+    /// Subtracts the bytes of an operation from the unanswered ones, before its caller is answered.
     pub fn release_bytes(&self, work: &Work) {
-        self.bytes.fetch_sub(work.size_bytes(), Ordering::Relaxed);
+        self.unanswered_bytes
+            .fetch_sub(work.size_bytes(), Ordering::Relaxed);
     }
 
-    /// Returns the bytes of all operations that are not answered yet.
-    pub fn queued_bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
+    /// Returns the bytes of all operations that are not answered yet, also of those being written.
+    pub fn unanswered_bytes(&self) -> usize {
+        self.unanswered_bytes.load(Ordering::Relaxed)
     }
 }
 
@@ -237,15 +240,15 @@ impl Sleep {
 }
 
 impl State {
-    /// Returns whether the next group needs no more gathering: it has no appends, the last one had
-    /// few, or the expected appends have arrived.
+    /// Returns whether the next group needs no more gathering: it has no appends, the last group
+    /// with appends had few, or the expected appends have arrived.
     fn is_group_ready(&self) -> bool {
         let wanted = if self.last_duration() < MAX_GATHER_TIME {
             self.expected_appends.min(MAX_GATHERED)
         } else {
             self.expected_appends
         };
-        self.appends == 0 || self.last_appends < MIN_GROUP || self.appends >= wanted
+        self.appends == 0 || self.last_append_group_size < MIN_GROUP || self.appends >= wanted
     }
 
     /// Returns how long the writer may go on gathering.

@@ -309,7 +309,7 @@ impl Journal {
     /// removed.
     pub fn prepare_to_close(&mut self) {
         if self.tables_unsynced {
-            self.pending.force_counter_write();
+            self.pending.force_applied_number_write();
         }
     }
 

@@ -178,5 +178,5 @@ pub(super) fn forget_poll(tx: &Transaction<'_, '_>, flow_id: &FlowId) -> rusqlit
     if records == 0 {
         tx.execute(FORGET_POLL, params![flow_id.as_str()])?;
     }
-    Ok(Effect::Count(records as u64))
+    Ok(Effect::Affected(records as u64))
 }

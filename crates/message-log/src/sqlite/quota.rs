@@ -149,5 +149,5 @@ pub(super) fn purge_expired(tx: &Transaction<'_, '_>) -> rusqlite::Result<Effect
         DROP_CONNECTORS,
         params![tx.now.before(CONNECTOR_RETENTION).as_millis()],
     )?;
-    Ok(Effect::Count((numbers + connectors) as u64))
+    Ok(Effect::Affected((numbers + connectors) as u64))
 }

@@ -153,7 +153,7 @@ fn drop_messages(
     }
     let dropped = tx.execute(messages, values)?;
     tx.execute(KEEP_LAST_SEQ, params![tx.last_seq()])?;
-    Ok(Effect::Count(dropped as u64))
+    Ok(Effect::Affected(dropped as u64))
 }
 
 pub(super) fn drop_keys(
@@ -161,7 +161,7 @@ pub(super) fn drop_keys(
     expired_at: Timestamp,
 ) -> rusqlite::Result<Effect> {
     let dropped = tx.execute(DROP_KEYS, params![expired_at.as_millis()])?;
-    Ok(Effect::Count(dropped as u64))
+    Ok(Effect::Affected(dropped as u64))
 }
 
 /// Returns free pages to the file system until none are left, or their number does not fall.

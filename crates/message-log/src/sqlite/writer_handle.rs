@@ -28,9 +28,9 @@ impl WriterHandle {
 
     /// Submits an operation, or fails as full at once when there is no room.
     pub async fn try_submit(&self, work: Work) -> Result<Effect> {
-        let queued = self.inbox.queued_bytes();
+        let unanswered = self.inbox.unanswered_bytes();
         // A single message larger than the limit passes when nothing else waits.
-        if queued > 0 && queued.saturating_add(work.size_bytes()) > self.max_bytes {
+        if unanswered > 0 && unanswered.saturating_add(work.size_bytes()) > self.max_bytes {
             return Err(Error::Full);
         }
         let permit =

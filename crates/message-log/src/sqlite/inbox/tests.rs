@@ -80,12 +80,12 @@ fn gathers_the_messages_of_all_unanswered_callers_for_a_limited_time() {
     let took = Duration::from_micros(200);
     let began = Instant::now();
     let now = began + took;
-    let state = |appends, last_appends, arrived_meanwhile| State {
+    let state = |appends, last_append_group_size, arrived_meanwhile| State {
         is_urgent: true,
         operations: vec![end(true)],
         appends,
-        last_appends,
-        expected_appends: last_appends + arrived_meanwhile,
+        last_append_group_size,
+        expected_appends: last_append_group_size + arrived_meanwhile,
         group_began: Some(began),
         group_ended: Some(now),
         ..State::default()
@@ -150,7 +150,7 @@ fn an_append_ends_the_wait_of_a_final_settlement() {
             is_asleep: true,
             wakes_soon: true,
             last_append_at: Some(began),
-            last_appends: MIN_GROUP,
+            last_append_group_size: MIN_GROUP,
             expected_appends: MIN_GROUP,
             group_began: Some(began),
             group_ended: Some(began),
@@ -174,7 +174,7 @@ fn an_append_after_another_wakes_no_writer_that_gathers() {
             is_urgent: true,
             is_asleep: true,
             wakes_soon: true,
-            last_appends: MIN_GROUP,
+            last_append_group_size: MIN_GROUP,
             expected_appends: MIN_GROUP,
             ..State::default()
         }),

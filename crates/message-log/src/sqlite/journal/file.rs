@@ -36,6 +36,9 @@ static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 pub(super) struct JournalFile {
     file: File,
     path: PathBuf,
+    /// Random identity of the file. The checksum of each record includes it, and the tables store
+    /// it, so that records of another file are not taken for records of this one. Each new file has
+    /// a new salt.
     salt: i64,
     /// Offset of the next record.
     next_offset: u64,

@@ -225,9 +225,9 @@ impl PendingWrites {
         self.last_record_number += 1;
     }
 
-    /// Makes the next [`apply`](Self::apply) write the counter even without operations, so that
-    /// its commit changes something. It skips a record number for this.
-    pub fn force_counter_write(&mut self) {
+    /// Makes the next [`apply`](Self::apply) store a new number of applied records, so that its
+    /// commit writes a page and is synced. Skips a record number for this.
+    pub fn force_applied_number_write(&mut self) {
         self.skip_record_number();
     }
 

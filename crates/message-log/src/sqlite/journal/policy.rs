@@ -37,7 +37,8 @@ pub(super) struct ApplyPolicy {
 struct Failures {
     last_attempt: Instant,
     count: u32,
-    until: Instant,
+    /// Instant from which the next attempt is due: the end of the backoff.
+    next_attempt_at: Instant,
 }
 
 impl ApplyPolicy {
@@ -66,7 +67,7 @@ impl ApplyPolicy {
     /// does not extend the backoff. It only restarts the pause of readers.
     pub fn record_failure(&mut self, now: Instant) -> bool {
         let count = match &mut self.failures {
-            Some(failures) if failures.until > now => {
+            Some(failures) if failures.next_attempt_at > now => {
                 failures.last_attempt = now;
                 return false;
             }
@@ -76,7 +77,7 @@ impl ApplyPolicy {
         self.failures = Some(Failures {
             last_attempt: now,
             count,
-            until: now + BACKOFF.delay(count),
+            next_attempt_at: now + BACKOFF.delay(count),
         });
         true
     }
@@ -116,7 +117,7 @@ impl ApplyPolicy {
     /// Returns the time until the next attempt.
     fn retry_delay(&self, now: Instant) -> Duration {
         self.failures.map_or(Duration::ZERO, |failures| {
-            failures.until.saturating_duration_since(now)
+            failures.next_attempt_at.saturating_duration_since(now)
         })
     }
 }
