@@ -50,7 +50,8 @@ pub(crate) struct Limiter {
     node: NodeId,
     /// Owner of the shares: a boot id of the limiter's own, not that of the node.
     owner: BootId,
-    begun: Instant,
+    /// Creation of the limiter, and so of the owner.
+    created_at: Instant,
     last_exchange_number: AtomicI64,
     hasher: RandomState,
     /// Keys in use.
@@ -76,7 +77,7 @@ impl Limiter {
             is_shared,
             node,
             owner: BootId::generate(),
-            begun: Instant::now(),
+            created_at: Instant::now(),
             last_exchange_number: AtomicI64::new(0),
             hasher: RandomState::new(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
@@ -277,13 +278,13 @@ impl Limiter {
         let number = self.last_exchange_number.fetch_add(1, Ordering::Relaxed) + 1;
         let exchange = self.new_exchange(number, requests);
         loop {
-            let begun = Instant::now();
+            let sent_at = Instant::now();
             let error = match timeout(STORE_TIMEOUT, self.store.exchange(&exchange)).await {
                 Ok(Ok(ExchangeOutcome::Done { now, nodes, grants })) => {
-                    self.note_reachable(now, nodes, begun);
+                    self.note_reachable(now, nodes, sent_at);
                     let view = self.view();
                     for (sent, grant) in sent.iter().zip(&grants) {
-                        self.apply(sent, grant, begun, &view);
+                        self.apply(sent, grant, sent_at, &view);
                     }
                     return;
                 }
@@ -313,14 +314,15 @@ impl Limiter {
         Exchange {
             node: self.node.clone(),
             owner: self.owner.clone(),
-            boot_age: self.begun.elapsed(),
+            owner_age: self.created_at.elapsed(),
             number,
             requests,
         }
     }
 
-    /// Applies a grant, and answers the calls that waited for it.
-    fn apply(&self, sent: &SentRequest, grant: &ShareGrant, begun: Instant, view: &ClusterView) {
+    /// Applies the grant for a request that was sent at `sent_at`, and answers the calls that
+    /// waited for it.
+    fn apply(&self, sent: &SentRequest, grant: &ShareGrant, sent_at: Instant, view: &ClusterView) {
         let SentRequest { entry, reservation } = sent;
         let mut state = entry.lock();
         let State {
@@ -328,7 +330,7 @@ impl Limiter {
             awaiting_store,
             ..
         } = &mut *state;
-        bucket.apply(grant, *reservation, begun, view);
+        bucket.apply(grant, *reservation, sent_at, view);
         let mut admitted = grant.admitted;
         for _ in 0..reservation.waiting_calls {
             let Some(reply) = awaiting_store.pop_front() else {
@@ -352,13 +354,13 @@ impl Limiter {
         }
     }
 
-    fn note_reachable(&self, now: Timestamp, nodes: u32, sent: Instant) {
+    fn note_reachable(&self, now: Timestamp, nodes: u32, sent_at: Instant) {
         if self.cluster.load().unreachable_since.is_some() {
             tracing::info!("limits of keys and connectors are shared among the nodes again");
         }
         self.cluster.store(Arc::new(ClusterState {
             nodes,
-            clock: Some((now, sent)),
+            clock: Some((now, sent_at)),
             unreachable_since: None,
         }));
     }
@@ -384,7 +386,7 @@ impl Limiter {
 
     fn view_of(&self, key: &Key) -> ClusterView {
         if self.is_local(key) {
-            ClusterView::local(self.begun)
+            ClusterView::local(self.created_at)
         } else {
             self.view()
         }

@@ -123,10 +123,11 @@ struct Day {
     left: u64,
     /// Instant before which the store has none.
     exhausted_until: Option<Instant>,
-    /// Calls that this node may still admit while the store is unreachable.
-    offline_left: Option<u64>,
-    /// Calls that this node has admitted while the store was unreachable.
-    offline_used: u64,
+    /// Calls that this node may still admit in an outage of the store; `None` before the first call
+    /// of the outage that the allowance does not cover, which sets this node's equal part.
+    outage_left: Option<u64>,
+    /// Calls that this node has admitted from `outage_left`, and not reported yet.
+    outage_used: u64,
 }
 
 /// Tokens that a request to the store has set aside for its waiting calls, while the request is in
@@ -254,7 +255,7 @@ impl Bucket {
         self.used > 0
             || self.share > 0
             || self.day.allowance > 0
-            || self.day.offline_used > 0
+            || self.day.outage_used > 0
             || self.demand >= MIN_SHARE_CALLS
     }
 
@@ -269,7 +270,7 @@ impl Bucket {
     /// to know. The bucket of a key with a limit per day stays until the day ends, because it knows
     /// how many calls are left if the store becomes unreachable.
     pub fn is_droppable(&self, view: &ClusterView) -> bool {
-        let has_nothing = self.share == 0 && self.day.allowance == 0 && self.day.offline_used == 0;
+        let has_nothing = self.share == 0 && self.day.allowance == 0 && self.day.outage_used == 0;
         let knows_today = self.limits.per_day > 0 && self.day.number == view.today;
         self.idle_ticks >= IDLE_TICKS && self.used == 0 && has_nothing && !knows_today
     }
@@ -313,7 +314,7 @@ impl Bucket {
             .saturating_mul(4)
             .max(u64::from(self.demand))
             .saturating_sub(self.day.allowance);
-        (self.day.used_since_request, self.day.offline_used) = (0, 0);
+        (self.day.used_since_request, self.day.outage_used) = (0, 0);
         let request = ShareRequest {
             key,
             rate: self.limits.rate,
@@ -325,7 +326,7 @@ impl Bucket {
             wanted: (!leaving).then_some(wanted),
             day: day.number,
             day_returned: if is_today { day_returned } else { 0 },
-            day_owed: day.offline_used,
+            day_owed: day.outage_used,
             day_wanted: if leaving { 0 } else { day_wanted },
             used: std::mem::take(&mut self.used),
             last_used_at: self.last_used_at,
@@ -339,13 +340,13 @@ impl Bucket {
         )
     }
 
-    /// Applies the grant for a request that was sent at `sent`. The caller admits the granted
+    /// Applies the grant for a request that was sent at `sent_at`. The caller admits the granted
     /// calls.
     pub fn apply(
         &mut self,
         grant: &ShareGrant,
         reservation: Reservation,
-        sent: Instant,
+        sent_at: Instant,
         view: &ClusterView,
     ) {
         self.refill(view);
@@ -356,7 +357,7 @@ impl Bucket {
             .saturating_add(grant.microtokens)
             .saturating_add(u64::from(unused) * MICROTOKENS_PER_TOKEN);
         self.microtokens = tokens.min(capacity(self.share));
-        self.share_expires_at = (self.share > 0).then(|| sent + SHARE_LEASE);
+        self.share_expires_at = (self.share > 0).then(|| sent_at + SHARE_LEASE);
         (self.target, self.pool_microtokens) = (grant.target, grant.pool_microtokens);
         if self.day.number != grant.day {
             self.day = Day {
@@ -366,7 +367,7 @@ impl Bucket {
         }
         self.day.allowance += grant.allowance;
         self.day.last_grant = grant.allowance;
-        (self.day.left, self.day.offline_left) = (grant.day_left, None);
+        (self.day.left, self.day.outage_left) = (grant.day_left, None);
         // Other nodes may return some.
         self.day.exhausted_until = (grant.day_left == 0).then(|| view.now + DAY_RETRY_DELAY);
         let max = RETRY_DELAY_CAP.max(self.limits.rate.period.as_duration() / 8);
@@ -410,14 +411,14 @@ impl Bucket {
         self.refill(view);
         self.limits = limits;
         self.share = self.share.min(limits.rate.calls);
-        let size = match (self.share_expires_at, self.fallback_since(view)) {
-            (None, Some(_)) => self.fallback_size(view),
+        let size = match (self.share_expires_at, self.outage_rate_since(view)) {
+            (None, Some(_)) => self.outage_bucket_size(view),
             _ => capacity(self.share),
         };
         self.microtokens = self.microtokens.min(size);
         self.pool_empty_until = None;
         self.day.allowance = self.day.allowance.min(limits.per_day);
-        (self.day.exhausted_until, self.day.offline_left) = (None, None);
+        (self.day.exhausted_until, self.day.outage_left) = (None, None);
     }
 
     /// Refills the bucket up to now: by the share until the end of its lease, then by the equal
@@ -434,13 +435,13 @@ impl Bucket {
                 self.microtokens = 0;
             }
         }
-        match (self.share_expires_at, self.fallback_since(view)) {
+        match (self.share_expires_at, self.outage_rate_since(view)) {
             (Some(_), _) => self.gain_until(view.now, self.share, 1, capacity(self.share)),
             (None, Some(since)) => {
                 let limit = self.limits.rate.calls;
                 let nodes = view.nodes.max(1);
                 self.refilled_at = self.refilled_at.max(since.min(view.now));
-                self.gain_until(view.now, limit, nodes, self.fallback_size(view));
+                self.gain_until(view.now, limit, nodes, self.outage_bucket_size(view));
             }
             (None, None) => (self.microtokens, self.refilled_at) = (0, view.now),
         }
@@ -469,10 +470,11 @@ impl Bucket {
         }
     }
 
-    /// Returns the instant from which the node uses an equal part of the limit: one share lease
-    /// after the store became unreachable, when all shares have expired. A single node uses the
-    /// limit at once.
-    fn fallback_since(&self, view: &ClusterView) -> Option<Instant> {
+    /// Returns the instant from which the node uses an equal part of the rate in an outage of the
+    /// store: one share lease after the store became unreachable, when all shares have expired. A
+    /// single node uses the whole rate at once. The equal part of the day needs no such wait: see
+    /// [`day_decision`](Self::day_decision).
+    fn outage_rate_since(&self, view: &ClusterView) -> Option<Instant> {
         let since = view.unreachable_since.filter(|_| view.has_store_answered)?
             + if view.nodes > 1 {
                 SHARE_LEASE
@@ -482,8 +484,9 @@ impl Bucket {
         (since <= view.now).then_some(since)
     }
 
-    /// Returns the size of this node's equal part of the limit, in millionths of a token.
-    fn fallback_size(&self, view: &ClusterView) -> u64 {
+    /// Returns the size of the bucket with this node's equal part of the rate in an outage, in
+    /// millionths of a token.
+    fn outage_bucket_size(&self, view: &ClusterView) -> u64 {
         let part = capacity(self.limits.rate.calls) / u64::from(view.nodes.max(1));
         part.max(MICROTOKENS_PER_TOKEN)
     }
@@ -524,7 +527,7 @@ impl Bucket {
                 };
             }
             let part = left / u64::from(view.nodes.max(1));
-            return match *self.day.offline_left.get_or_insert(part) {
+            return match *self.day.outage_left.get_or_insert(part) {
                 0 => DayDecision::Refuse,
                 _ => DayDecision::Admit,
             };
@@ -544,12 +547,12 @@ impl Bucket {
             self.day.allowance -= 1;
         } else if let Some(left) = self
             .day
-            .offline_left
+            .outage_left
             .as_mut()
             .filter(|_| view.unreachable_since.is_some())
         {
             *left -= 1;
-            self.day.offline_used += 1;
+            self.day.outage_used += 1;
         }
     }
 

@@ -69,15 +69,15 @@ impl ClusterState {
 }
 
 impl ClusterView {
-    /// Returns the view for a key that this node limits alone since `begun`. It is modelled as a
+    /// Returns the view for a key that this node limits alone since `since`. It is modelled as a
     /// single node whose store cannot be reached. So the bucket has no share: `Bucket::refill`
     /// gives it the whole limit, as to the only node in an outage, and no call asks the store.
-    pub fn local(begun: Instant) -> Self {
+    pub fn local(since: Instant) -> Self {
         let now = Instant::now();
         ClusterState {
             nodes: 1,
             clock: Some((Timestamp::now(), now)),
-            unreachable_since: Some(begun),
+            unreachable_since: Some(since),
         }
         .view(now)
     }

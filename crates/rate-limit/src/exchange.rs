@@ -26,7 +26,7 @@ pub struct Exchange {
     pub owner: BootId,
     /// Time since the owner was created. When it was created, all earlier owners of the node had
     /// ended.
-    pub boot_age: Duration,
+    pub owner_age: Duration,
     /// Number of the exchange, which grows with every exchange of the owner. An exchange whose
     /// outcome is not known is sent again under the same number.
     pub number: i64,

@@ -426,8 +426,8 @@ fn a_lower_limit_holds_at_once() {
 
 #[test]
 fn a_connector_of_one_node_keeps_its_tokens_when_its_rate_changes() {
-    let begun = Instant::now();
-    let view = ClusterView::local(begun);
+    let created_at = Instant::now();
+    let view = ClusterView::local(created_at);
     let limits = |calls| Limits {
         rate: Rate::per_second(calls),
         per_day: 0,

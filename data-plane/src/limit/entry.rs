@@ -54,20 +54,20 @@ mod tests {
     #[test]
     fn a_caller_that_has_gone_takes_no_token() {
         let limits = Limits::per_second_and_day(1, 0);
-        let begun = Instant::now();
+        let created_at = Instant::now();
         let (gone, _) = oneshot::channel();
         let (reply, mut answer) = oneshot::channel();
         let entry = Entry {
             key: InstanceId::new("ci_1").into(),
             is_local: true,
             state: Mutex::new(State {
-                bucket: Bucket::new_full(limits, begun),
+                bucket: Bucket::new_full(limits, created_at),
                 awaiting_store: VecDeque::from([gone, reply]),
                 is_request_pending: false,
                 dropped: false,
             }),
         };
-        entry.answer_waiting(&ClusterView::local(begun));
+        entry.answer_waiting(&ClusterView::local(created_at));
         let answer = answer.try_recv().unwrap();
         assert!(answer.is_ok(), "{answer:?}");
     }

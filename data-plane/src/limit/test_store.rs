@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 pub(crate) struct Store {
     is_shared: bool,
     pub nodes: u32,
-    begun: Instant,
+    created_at: Instant,
     /// While true, each exchange fails and has no effect.
     pub away: AtomicBool,
     /// Time until an exchange takes effect.
@@ -35,7 +35,7 @@ impl Store {
         Arc::new(Self {
             is_shared,
             nodes,
-            begun: Instant::now(),
+            created_at: Instant::now(),
             away: AtomicBool::new(false),
             delay: Mutex::new(Duration::from_millis(1)),
             exchanges: AtomicU32::new(0),
@@ -46,7 +46,7 @@ impl Store {
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_769_860_800_000).after(self.begun.elapsed())
+        Timestamp::from_millis(1_769_860_800_000).after(self.created_at.elapsed())
     }
 }
 
@@ -65,7 +65,7 @@ impl QuotaStore for Store {
         let Exchange {
             node,
             owner,
-            boot_age,
+            owner_age,
             number,
             requests,
         } = exchange;
@@ -81,7 +81,7 @@ impl QuotaStore for Store {
             node,
             owner,
             now,
-            owner_created_at: now.before(*boot_age),
+            owner_created_at: now.before(*owner_age),
             nodes,
         };
         let exchange_key = |request: &ShareRequest| {

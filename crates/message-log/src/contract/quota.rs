@@ -18,7 +18,7 @@ fn exchange(subject: &Subject, number: i64, requests: Vec<ShareRequest>) -> Exch
     Exchange {
         node,
         owner,
-        boot_age: Duration::ZERO,
+        owner_age: Duration::ZERO,
         number,
         requests,
     }

@@ -102,7 +102,7 @@ pub(super) async fn exchange(
     let Exchange {
         node,
         owner,
-        boot_age,
+        owner_age,
         number,
         requests,
     } = exchange;
@@ -120,7 +120,7 @@ pub(super) async fn exchange(
         node,
         owner,
         now,
-        owner_created_at: now.before(*boot_age),
+        owner_created_at: now.before(*owner_age),
         nodes,
     };
     let (grants, texts): (Vec<ShareGrant>, Vec<String>) = requests

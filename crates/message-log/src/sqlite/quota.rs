@@ -71,7 +71,7 @@ pub(super) fn exchange(tx: &Transaction<'_, '_>, exchange: &Exchange) -> rusqlit
     let Exchange {
         node,
         owner,
-        boot_age,
+        owner_age,
         number,
         requests,
     } = exchange;
@@ -90,7 +90,7 @@ pub(super) fn exchange(tx: &Transaction<'_, '_>, exchange: &Exchange) -> rusqlit
         node,
         owner,
         now: tx.now,
-        owner_created_at: tx.now.before(*boot_age),
+        owner_created_at: tx.now.before(*owner_age),
         nodes: nodes.max(1),
     };
     let grants = requests

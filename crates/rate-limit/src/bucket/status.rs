@@ -53,7 +53,7 @@ impl Bucket {
     fn next_attempt_in(&self, view: &ClusterView) -> Duration {
         let missing = MICROTOKENS_PER_TOKEN.saturating_sub(self.microtokens);
         let Limits { rate, .. } = self.limits;
-        let (share, nodes) = match (self.share_expires_at, self.fallback_since(view)) {
+        let (share, nodes) = match (self.share_expires_at, self.outage_rate_since(view)) {
             (Some(_), _) => (self.share, 1),
             (None, Some(_)) => (rate.calls, view.nodes),
             (None, None) => (0, 1),
@@ -103,7 +103,7 @@ impl Bucket {
     fn day_status(&self, view: &ClusterView) -> LimitStatus {
         let left = self
             .day
-            .offline_left
+            .outage_left
             .filter(|_| view.unreachable_since.is_some())
             .unwrap_or(self.day.left);
         let remaining = self
