@@ -404,7 +404,7 @@ impl Push {
         let sent = if deviations.is_empty() {
             Arc::clone(set)
         } else {
-            set.without(withheld.schemas(), deviations.keys())
+            set.without(withheld.plan_schemas(), deviations.keys())
         };
         Self {
             nonce,

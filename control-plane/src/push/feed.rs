@@ -47,8 +47,8 @@ pub struct State {
     pub set: Option<Arc<PlanSet>>,
     /// Number of reads that have begun.
     pub reads_begun: u64,
-    /// Number of the latest read that succeeded, counted from 1; 0 before it.
-    pub last_read: u64,
+    /// Value that `reads_begun` had when the latest successful read began; 0 before the first.
+    pub last_successful_read_number: u64,
 }
 
 /// Urgency of a change: `Batched` waits a moment for others that follow it.
@@ -117,7 +117,7 @@ impl Feed {
                     }
                     let changed = read.set.is_some();
                     self.state.send_modify(|state| {
-                        state.last_read = number;
+                        state.last_successful_read_number = number;
                         state.set = read.set.or(state.set.take());
                     });
                     return changed;

@@ -60,7 +60,7 @@ pub(super) async fn read(context: &Context) -> Result<(), Error> {
             continue;
         };
         let set = feed.state().set.filter(|set| set.epoch == epoch);
-        if !set.is_some_and(|set| environment.revision.matches(set.generation, set.hash)) {
+        if !set.is_some_and(|set| environment.set_identity.matches(set.generation, set.hash)) {
             feed.request(Urgency::Batched);
         }
     }

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use kanat_model::id::EnvironmentId;
-use kanat_plan_stream::{Hash, Kind, Schemas};
+use kanat_plan_stream::{Hash, Kind, PlanSchemaRange};
 use kanat_store::published::PublishedResource;
 use parking_lot::Mutex;
 
@@ -55,7 +55,7 @@ pub fn are_cleared_by(rows: &[PublishedResource], current: &PlanSet) -> bool {
 #[derive(Debug)]
 pub struct Withheld<'a> {
     build: &'a str,
-    schemas: Schemas,
+    plan_schemas: PlanSchemaRange,
     resources: ByResource,
 }
 
@@ -95,7 +95,7 @@ impl Refusals {
         &self,
         environment: &EnvironmentId,
         build: &'a str,
-        schemas: Schemas,
+        plan_schemas: PlanSchemaRange,
     ) -> Withheld<'a> {
         let resources = self
             .environments
@@ -104,7 +104,7 @@ impl Refusals {
             .map(|refused| refused.resources.clone());
         Withheld {
             build,
-            schemas,
+            plan_schemas,
             resources: resources.unwrap_or_default(),
         }
     }
@@ -112,8 +112,8 @@ impl Refusals {
 
 impl Withheld<'_> {
     /// Returns the plan schemas that the build can run.
-    pub fn schemas(&self) -> Schemas {
-        self.schemas
+    pub fn plan_schemas(&self) -> PlanSchemaRange {
+        self.plan_schemas
     }
 
     /// Returns whether the build refused this content, or lacks its plan schema.
@@ -126,13 +126,14 @@ impl Withheld<'_> {
 
     /// Returns whether the build lacks the plan schema of the resource.
     pub fn lacks(&self, entry: &ResourceEntry) -> bool {
-        self.schemas.check(entry.schema).is_err()
+        self.plan_schemas.check(entry.required_plan_schema).is_err()
     }
 
     /// Returns why the build cannot run the resource: it lacks the plan schema, or gave this reason
     /// when it last refused a content of the resource.
     pub fn message(&self, resource_id: &str, entry: Option<&ResourceEntry>) -> Option<String> {
-        let lacks = entry.and_then(|entry| self.schemas.check(entry.schema).err());
+        let lacks =
+            entry.and_then(|entry| self.plan_schemas.check(entry.required_plan_schema).err());
         lacks.or_else(|| Some(self.refusal(resource_id)?.message.clone()))
     }
 

@@ -27,7 +27,7 @@ pub struct NodeAuthenticator {
     /// SHA-256 of the join token that opens every environment.
     token: Option<[u8; 32]>,
     /// True if every node needs a certificate.
-    certificate: bool,
+    requires_certificate: bool,
     bound: Vec<BoundNode>,
 }
 
@@ -53,7 +53,7 @@ impl NodeAuthenticator {
     pub fn by_token(token: &Secret<String>) -> Self {
         Self {
             token: Some(key::sha256(token.expose())),
-            certificate: false,
+            requires_certificate: false,
             bound: Vec::new(),
         }
     }
@@ -62,7 +62,7 @@ impl NodeAuthenticator {
     pub fn by_certificate() -> Self {
         Self {
             token: None,
-            certificate: true,
+            requires_certificate: true,
             bound: Vec::new(),
         }
     }
@@ -71,7 +71,7 @@ impl NodeAuthenticator {
     #[must_use]
     pub fn and_certificate(self) -> Self {
         Self {
-            certificate: true,
+            requires_certificate: true,
             ..self
         }
     }
@@ -80,7 +80,7 @@ impl NodeAuthenticator {
     pub fn by_binding() -> Self {
         Self {
             token: None,
-            certificate: false,
+            requires_certificate: false,
             bound: Vec::new(),
         }
     }
@@ -97,7 +97,7 @@ impl NodeAuthenticator {
     /// if it has none.
     fn check<B>(&self, request: &Request<B>) -> Result<Grant, Status> {
         let certificate = request.extensions().get::<ClientCertificate>();
-        if self.certificate && certificate.is_none() {
+        if self.requires_certificate && certificate.is_none() {
             return Err(Status::unauthenticated(
                 "the node shows no certificate of the authority for clients",
             ));
@@ -134,7 +134,7 @@ impl NodeAuthenticator {
         let is_known = knows_token
             || !by_token.is_empty()
             || !by_certificate.is_empty()
-            || (self.bound.is_empty() && self.certificate);
+            || (self.bound.is_empty() && self.requires_certificate);
         if !is_known {
             return Err(Status::unauthenticated(
                 "the node shows neither a token nor a certificate that is let in",
@@ -204,7 +204,7 @@ impl std::fmt::Debug for NodeAuthenticator {
         let mut debug = f.debug_struct("NodeAuthenticator");
         debug
             .field("token", &self.token.is_some())
-            .field("certificate", &self.certificate);
+            .field("requires_certificate", &self.requires_certificate);
         debug.field("bound", &self.bound.len()).finish()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kanat_plan_stream::{MAX_MESSAGE_BYTES, SILENCE_TIMEOUT, Schemas, schema};
+use kanat_plan_stream::{MAX_MESSAGE_BYTES, PlanSchemaRange, SILENCE_TIMEOUT, plan_schema};
 use kanat_proto::node::v1::node_message::Kind;
 use kanat_proto::node::v1::plan_service_server::{PlanService, PlanServiceServer};
 use kanat_proto::node::v1::{ControlMessage, Hello, NodeMessage};
@@ -79,8 +79,8 @@ async fn hello(inbound: &mut Streaming<NodeMessage>) -> Result<Hello, Status> {
             "a hello names its node and its boot",
         ));
     }
-    let Schemas { min, max } = schema::SUPPORTED;
-    if !schema::SUPPORTED.overlaps(Schemas {
+    let PlanSchemaRange { min, max } = plan_schema::SUPPORTED;
+    if !plan_schema::SUPPORTED.overlaps(PlanSchemaRange {
         min: hello.min_plan_schema,
         max: hello.max_plan_schema,
     }) {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use kanat_model::id::{BootId, EnvironmentId, EpochId, NodeId};
 use kanat_model::{Timestamp, saturated};
-use kanat_plan_stream::{HEARTBEAT_INTERVAL, SILENCE_TIMEOUT, Schemas};
+use kanat_plan_stream::{HEARTBEAT_INTERVAL, PlanSchemaRange, SILENCE_TIMEOUT};
 use kanat_proto::node::v1::control_message::Kind as Out;
 use kanat_proto::node::v1::{
     ControlMessage, Drain, Heartbeat, Hello, NodeMessage, ObservedRequest, Welcome,
@@ -47,7 +47,7 @@ pub struct Session {
     unsent_welcome: Option<Welcome>,
     nonce: u64,
     /// The plan schemas that the node's build can run.
-    schemas: Schemas,
+    plan_schemas: PlanSchemaRange,
     /// Notified when the node has answered.
     answered: Arc<Notify>,
     /// Cancelled when the node opens another stream.
@@ -78,7 +78,7 @@ impl Session {
         // Subscribed before the read, so that no change falls in between.
         let known_environments = context.environments.subscribe();
         let (epoch, all) = environments(&context).await?;
-        let schemas = Schemas {
+        let plan_schemas = PlanSchemaRange {
             min: hello.min_plan_schema,
             max: hello.max_plan_schema,
         };
@@ -132,7 +132,7 @@ impl Session {
             known_environments,
             unsent_welcome,
             nonce,
-            schemas,
+            plan_schemas,
             answered,
             replaced,
         })

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use kanat_model::id::EpochId;
 use kanat_plan_stream::snapshot::EncodedSnapshot;
-use kanat_plan_stream::{Hash, Schemas, SetHash, ShardedMap, schema};
+use kanat_plan_stream::{Hash, PlanSchemaRange, SetHash, ShardedMap, plan_schema};
 use kanat_proto::node::v1::Resource;
 use parking_lot::Mutex;
 
@@ -20,15 +20,16 @@ pub struct PlanSet {
     pub hash: SetHash,
     entries: ShardedMap<String, Arc<ResourceEntry>>,
     encoded: OnceLock<EncodedSnapshot>,
-    /// Subsets for builds that lack the plan schema of some resources, by their schemas.
-    subsets: Mutex<Vec<(Schemas, Arc<PlanSet>)>>,
+    /// Subsets for builds that lack the plan schema of some resources, by the plan schemas that
+    /// these builds can run.
+    subsets: Mutex<Vec<(PlanSchemaRange, Arc<PlanSet>)>>,
 }
 
 /// Resource of a set, with its secrets in the clear.
 pub struct ResourceEntry {
     pub hash: Hash,
-    /// The plan schema that it requires.
-    pub schema: u32,
+    /// Plan schema that a build must support to run it.
+    pub required_plan_schema: u32,
     pub body: Bytes,
 }
 
@@ -104,15 +105,15 @@ impl PlanSet {
         Self::of(self.epoch.clone(), generation, hash, entries)
     }
 
-    /// Returns the set without the resources in `lacking`: those that builds of `schemas` cannot
-    /// run. The result is cached by `schemas` alone, because they determine `lacking`.
+    /// Returns the set without the resources in `lacking`: those that builds of `plan_schemas`
+    /// cannot run. The result is cached by `plan_schemas` alone, because they determine `lacking`.
     pub fn without<'a>(
         &self,
-        schemas: Schemas,
+        plan_schemas: PlanSchemaRange,
         lacking: impl Iterator<Item = &'a String>,
     ) -> Arc<Self> {
         let mut made = self.subsets.lock();
-        if let Some((_, set)) = made.iter().find(|(of, _)| *of == schemas) {
+        if let Some((_, set)) = made.iter().find(|(of, _)| *of == plan_schemas) {
             return Arc::clone(set);
         }
         if made.len() == MAX_SUBSETS {
@@ -122,7 +123,7 @@ impl PlanSet {
             self.generation,
             lacking.map(|id| (id.clone(), ResourceChange::Removal)),
         ));
-        made.push((schemas, Arc::clone(&set)));
+        made.push((plan_schemas, Arc::clone(&set)));
         set
     }
 
@@ -194,7 +195,7 @@ impl ResourceEntry {
     pub fn new(body: Bytes) -> Self {
         Self {
             hash: Hash::of(&body),
-            schema: schema::required_by(&body),
+            required_plan_schema: plan_schema::required_by(&body),
             body,
         }
     }

@@ -6,7 +6,7 @@ use kanat_auth::Sealer;
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, BootId, EnvironmentId, EpochId};
 use kanat_proto::node::v1;
-use kanat_store::published::{self, PublishedResource, Revision, revision};
+use kanat_store::published::{self, PublishedResource, SetIdentity, set_identity};
 use kanat_store::{Changes, Listener, Store, Tx, environment, meta, node};
 
 use super::refusals;
@@ -25,8 +25,8 @@ pub struct Environment {
     pub id: EnvironmentId,
     pub name: String,
     pub account_id: AccountId,
-    /// Revision of the resources that its nodes are to run.
-    pub revision: Revision,
+    /// Identity of the set that its nodes are to run.
+    pub set_identity: SetIdentity,
 }
 
 /// Outcome of a read.
@@ -81,14 +81,14 @@ impl Source {
         let mut tx = self.store.read().await?;
         let epoch = meta::epoch(&mut tx).await?;
         let environments = environment::all(&mut tx).await?;
-        let revisions = revision::all(&mut tx).await?;
+        let identities = set_identity::all(&mut tx).await?;
         let of = |e: environment::Environment| {
-            let revision = *revisions.get(&e.id)?;
+            let set_identity = *identities.get(&e.id)?;
             Some(Environment {
                 id: e.id,
                 name: e.name,
                 account_id: e.account_id,
-                revision,
+                set_identity,
             })
         };
         let environments: Vec<_> = environments.into_iter().filter_map(of).collect();
@@ -113,8 +113,8 @@ impl Source {
         loop {
             let mut tx = self.store.read().await?;
             let epoch = meta::epoch(&mut tx).await?;
-            let revision = revision::of(&mut tx, environment).await?;
-            let revision = revision.ok_or_else(|| Error::NoEnvironment(environment.clone()))?;
+            let published = set_identity::of(&mut tx, environment).await?;
+            let published = published.ok_or_else(|| Error::NoEnvironment(environment.clone()))?;
             let Some(current) = current.filter(|set| set.epoch == epoch) else {
                 let set = self.read_whole_set(environment, tx).await?;
                 return Ok(ReadOutcome {
@@ -122,15 +122,15 @@ impl Source {
                     clears_refusals: true,
                 });
             };
-            if revision.matches(current.generation, current.hash) {
+            if published.matches(current.generation, current.hash) {
                 return Ok(ReadOutcome::default());
             }
-            if current.generation < revision.generation {
+            if current.generation < published.generation {
                 let rows = published::since(&mut tx, environment, current.generation).await?;
                 let clears_refusals = refusals::are_cleared_by(&rows, current);
                 let changes = self.open(environment, rows).await?;
-                let set = current.with_changes(revision.generation, changes);
-                if revision.accepts_hash(set.hash) {
+                let set = current.with_changes(published.generation, changes);
+                if published.hash_matches_or_is_unknown(set.hash) {
                     return Ok(ReadOutcome {
                         set: Some(Arc::new(set)),
                         clears_refusals,
@@ -157,8 +157,8 @@ impl Source {
             ResourceChange::Upsert(entry) => Some((id, entry)),
             ResourceChange::Removal => None,
         });
-        let set = PlanSet::new(snapshot.epoch, snapshot.revision.generation, entries);
-        if snapshot.revision.accepts_hash(set.hash) {
+        let set = PlanSet::new(snapshot.epoch, snapshot.identity.generation, entries);
+        if snapshot.identity.hash_matches_or_is_unknown(set.hash) {
             Ok(Arc::new(set))
         } else {
             Err(Error::Damaged(environment.clone()))

@@ -138,7 +138,7 @@ impl TestPlane {
         let default = environments.find(|environment| environment.is_default);
         let environment = default.unwrap().id.into();
         let mut tx = self.plane.store().read().await.unwrap();
-        kanat_store::published::revision::of(&mut tx, &environment)
+        kanat_store::published::set_identity::of(&mut tx, &environment)
             .await
             .unwrap()
             .unwrap()

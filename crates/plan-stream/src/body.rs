@@ -5,7 +5,7 @@ use kanat_proto::plan::v1::{
     FlowPlan, Mapping, PublishedApi, ResponseMapping, field, response_mapping,
 };
 
-use crate::{MIN_PLAN_SCHEMA, schema};
+use crate::{MIN_PLAN_SCHEMA, plan_schema};
 
 /// The plan schema of flows that judge answers by `success_when`, of mappings that leave out items
 /// of a list, and of polls that count pages. An older build would take every answer for a success.
@@ -19,7 +19,7 @@ const VARIABLES_SCHEMA: u32 = 4;
 pub fn encode_flow(plan: &FlowPlan) -> Vec<u8> {
     let is_newer =
         judges_answers(plan) || filters_items(plan.mapping.as_ref()) || counts_pages(plan);
-    schema::encode(plan, schema_of(&plan.variables, is_newer))
+    plan_schema::encode(plan, schema_of(&plan.variables, is_newer))
 }
 
 /// Returns the body of a published API, with the plan schema that it requires.
@@ -32,7 +32,7 @@ pub fn encode_api(api: &PublishedApi) -> Vec<u8> {
         | None => false,
     };
     let plan_schema = responses.map(|response| schema_of(&response.variables, filters(response)));
-    schema::encode(api, plan_schema.max().unwrap_or(MIN_PLAN_SCHEMA))
+    plan_schema::encode(api, plan_schema.max().unwrap_or(MIN_PLAN_SCHEMA))
 }
 
 /// Returns the plan schema of a resource that reads these variables. `is_newer` is true if it has
@@ -111,16 +111,19 @@ mod tests {
                 ..PublishedApi::default()
             }
         };
-        assert_eq!(schema::required_by(&encode_api(&answering(""))), 1);
+        assert_eq!(plan_schema::required_by(&encode_api(&answering(""))), 1);
         let filtering = answering("item.qty > 0");
         let body = encode_api(&filtering);
-        assert_eq!(schema::required_by(&body), SUCCESS_WHEN_SCHEMA);
+        assert_eq!(plan_schema::required_by(&body), SUCCESS_WHEN_SCHEMA);
         assert_eq!(PublishedApi::decode(body.as_slice()), Ok(filtering.clone()));
 
         let mut reading = filtering;
         let response = reading.versions[1].response_mapping.as_mut().unwrap();
         response.variables = vec!["REGION".to_owned()];
-        assert_eq!(schema::required_by(&encode_api(&reading)), VARIABLES_SCHEMA);
+        assert_eq!(
+            plan_schema::required_by(&encode_api(&reading)),
+            VARIABLES_SCHEMA
+        );
     }
 
     #[test]
@@ -131,10 +134,10 @@ mod tests {
             steps: vec![Step::default()],
             ..FlowPlan::default()
         };
-        assert_eq!(schema::required_by(&encode_flow(&plan)), 1);
+        assert_eq!(plan_schema::required_by(&encode_flow(&plan)), 1);
         plan.steps[0].success_when = "response.body.ok".to_owned();
         assert_eq!(
-            schema::required_by(&encode_flow(&plan)),
+            plan_schema::required_by(&encode_flow(&plan)),
             SUCCESS_WHEN_SCHEMA
         );
         assert_eq!(
@@ -147,7 +150,7 @@ mod tests {
             ..plan.clone()
         };
         assert_eq!(
-            schema::required_by(&encode_flow(&reading)),
+            plan_schema::required_by(&encode_flow(&reading)),
             VARIABLES_SCHEMA
         );
 
@@ -165,14 +168,14 @@ mod tests {
                 }),
                 ..FlowPlan::default()
             };
-            schema::required_by(&encode_flow(&plan))
+            plan_schema::required_by(&encode_flow(&plan))
         };
         let mapped = |condition: &str| {
             let plan = FlowPlan {
                 mapping: Some(mapping_with(condition)),
                 ..FlowPlan::default()
             };
-            schema::required_by(&encode_flow(&plan))
+            plan_schema::required_by(&encode_flow(&plan))
         };
         assert_eq!(mapped(""), 1);
         assert_eq!(mapped("item.qty > 0"), SUCCESS_WHEN_SCHEMA);

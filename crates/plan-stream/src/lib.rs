@@ -8,17 +8,17 @@
 
 pub mod body;
 pub mod parts;
+pub mod plan_schema;
 pub mod resource;
 pub mod saved;
-pub mod schema;
 pub mod set_hash;
 pub mod sharded;
 pub mod snapshot;
 
 use std::time::Duration;
 
+pub use plan_schema::PlanSchemaRange;
 pub use resource::{Hash, Kind};
-pub use schema::Schemas;
 pub use set_hash::SetHash;
 pub use sharded::ShardedMap;
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use kanat_proto::plan::v1::LookupTable;
 use kanat_proto::plan::v1::lookup_table::Entry;
 
-use crate::{Kind, schema};
+use crate::{Kind, plan_schema};
 
 /// Encoded bytes of the entries of a part when a table is split.
 const PART_BYTES: usize = 16 << 10;
@@ -112,7 +112,7 @@ const PARTS_SCHEMA: u32 = 2;
 
 /// Returns the body of a head or of a part, with the plan schema that it requires.
 pub fn encode(table: &LookupTable) -> Vec<u8> {
-    schema::encode(table, PARTS_SCHEMA)
+    plan_schema::encode(table, PARTS_SCHEMA)
 }
 
 /// Splits a table, whose entries are in the order of their keys, into its parts by their numbers.
@@ -174,7 +174,7 @@ mod tests {
     fn a_body_says_the_plan_schema_that_it_requires_and_reads_back() {
         let table = table(3);
         let body = encode(&table);
-        assert_eq!(crate::schema::required_by(&body), PARTS_SCHEMA);
+        assert_eq!(crate::plan_schema::required_by(&body), PARTS_SCHEMA);
         assert_eq!(LookupTable::decode(body.as_slice()), Ok(table));
     }
 

@@ -2,7 +2,7 @@
 //! generation that changed it. A removed resource keeps its row, so that a node that was away
 //! learns of the removal.
 
-pub mod revision;
+pub mod set_identity;
 
 use kanat_model::id::{EnvironmentId, EpochId};
 
@@ -10,7 +10,7 @@ use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::statement::statements;
 use crate::{Db, Result, meta};
-pub use revision::Revision;
+pub use set_identity::SetIdentity;
 
 record! {
     /// A resource as nodes know it.
@@ -31,7 +31,7 @@ record! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     pub epoch: EpochId,
-    pub revision: Revision,
+    pub identity: SetIdentity,
     /// In order of their ids, without the removed ones.
     pub resources: Vec<PublishedResource>,
 }
@@ -103,7 +103,7 @@ pub async fn apply_all(
     others: &[Step<'_>],
 ) -> Result<u64> {
     let pairs = others.iter().map(|step| step.pair());
-    let generation = revision::next(db, environment, first.pair(), pairs).await?;
+    let generation = set_identity::next(db, environment, first.pair(), pairs).await?;
     for step in std::iter::once(&first).chain(others) {
         let row = step.row(generation);
         db.run(PUT, &row.values_and(&[environment])).await?;
@@ -112,7 +112,7 @@ pub async fn apply_all(
 }
 
 impl Step<'_> {
-    fn pair(&self) -> revision::Next<'_> {
+    fn pair(&self) -> set_identity::Next<'_> {
         match self {
             Self::Put(resource) => (resource.id.as_str(), Some(resource.hash)),
             Self::Remove(id) => (id, None),
@@ -156,13 +156,13 @@ const ALL: &str = sql!(
 /// Everything that the environment runs; `None` when there is no such environment. Read it in a
 /// transaction.
 pub async fn snapshot(db: &mut Db, environment: &EnvironmentId) -> Result<Option<Snapshot>> {
-    let Some(revision) = revision::of(db, environment).await? else {
+    let Some(identity) = set_identity::of(db, environment).await? else {
         return Ok(None);
     };
     let epoch = meta::epoch(db).await?;
     Ok(Some(Snapshot {
         epoch,
-        revision,
+        identity,
         resources: db.all(ALL, &[environment]).await?,
     }))
 }

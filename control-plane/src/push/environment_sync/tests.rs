@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use kanat_model::id::EnvironmentId;
-use kanat_plan_stream::{Schemas, schema};
+use kanat_plan_stream::{PlanSchemaRange, plan_schema};
 use kanat_proto::node::v1::ResourceHash;
 use kanat_proto::plan::v1::Head;
 use prost::Message;
@@ -52,7 +52,11 @@ fn state(generation: u64, resources: &[(&str, &str)]) -> EnvironmentState {
 fn next(sync: &mut EnvironmentSync, set: &Arc<PlanSet>, nonce: u64) -> Option<Push> {
     sync.next(
         set,
-        &Refusals::default().withheld(&EnvironmentId::from("env_1"), "1.0.0", schema::SUPPORTED),
+        &Refusals::default().withheld(
+            &EnvironmentId::from("env_1"),
+            "1.0.0",
+            plan_schema::SUPPORTED,
+        ),
         nonce,
     )
 }
@@ -279,7 +283,7 @@ fn a_refused_resource_is_withheld_until_it_changes() {
 
     // It is not sent again, also not with the next change, whose set hash knows what the node runs
     // instead.
-    let withheld = refusals.withheld(&environment, "1.0.0", schema::SUPPORTED);
+    let withheld = refusals.withheld(&environment, "1.0.0", plan_schema::SUPPORTED);
     assert!(sync.next(&bad, &withheld, 2).is_none());
     let more = put(&bad, "flow/3", "c");
     let push = sync.next(&more, &withheld, 2).unwrap();
@@ -298,13 +302,13 @@ fn a_refused_resource_is_withheld_until_it_changes() {
     assert_eq!(push.set_hash, mended.hash);
     assert!(
         !refusals
-            .withheld(&environment, "1.1.0", schema::SUPPORTED)
+            .withheld(&environment, "1.1.0", plan_schema::SUPPORTED)
             .contains("flow/1", &entry("bad"))
     );
     refusals.forget(&environment, 4);
     assert!(
         !refusals
-            .withheld(&environment, "1.0.0", schema::SUPPORTED)
+            .withheld(&environment, "1.0.0", plan_schema::SUPPORTED)
             .contains("flow/1", &entry("bad"))
     );
 }
@@ -402,7 +406,7 @@ fn a_node_that_asks_gets_a_snapshot() {
 fn what_takes_a_newer_build_is_withheld_and_keeps_its_former_version() {
     let environment = EnvironmentId::from("env_1");
     let refusals = Refusals::default();
-    let of_build = |max| refusals.withheld(&environment, "1.0.0", Schemas { min: 1, max });
+    let of_build = |max| refusals.withheld(&environment, "1.0.0", PlanSchemaRange { min: 1, max });
     let newer = ResourceEntry::new(Head { plan_schema: 2 }.encode_to_vec().into());
     let before = set(1, &[("flow/1", "a")]);
     let after =

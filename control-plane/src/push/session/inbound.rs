@@ -163,7 +163,7 @@ impl Session {
         let withheld = self
             .context
             .refusals
-            .withheld(&environment, build, self.schemas);
+            .withheld(&environment, build, self.plan_schemas);
         registration.message_received(|node| {
             node_state::update_environment(
                 node,

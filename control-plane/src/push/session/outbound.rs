@@ -30,7 +30,7 @@ impl Session {
             let withheld =
                 self.context
                     .refusals
-                    .withheld(environment, &self.node.build, self.schemas);
+                    .withheld(environment, &self.node.build, self.plan_schemas);
             if subscription.init_sync() {
                 registration.update(|node| {
                     node_state::update_environment(

@@ -51,7 +51,11 @@ impl Subscription {
     /// it did. If the hello names a newer generation than that of the set, a read that begins after
     /// the subscription is awaited first.
     pub fn init_sync(&mut self) -> bool {
-        let State { set, last_read, .. } = self.feed.state();
+        let State {
+            set,
+            last_successful_read_number,
+            ..
+        } = self.feed.state();
         let Some(set) = set.filter(|_| self.sync.is_none()) else {
             return false;
         };
@@ -59,7 +63,7 @@ impl Subscription {
             .claimed_state
             .as_ref()
             .is_some_and(|state| state.generation > set.generation);
-        if is_ahead && last_read <= self.reads_at_open {
+        if is_ahead && last_successful_read_number <= self.reads_at_open {
             return false;
         }
         self.sync = Some(EnvironmentSync::new(

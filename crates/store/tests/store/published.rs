@@ -2,7 +2,7 @@
 
 use kanat_model::id::EnvironmentId;
 use kanat_plan_stream::{Hash, SetHash};
-use kanat_store::published::revision::{self, Revision};
+use kanat_store::published::set_identity::{self, SetIdentity};
 use kanat_store::published::{Resource, Step};
 use kanat_store::{meta, published};
 
@@ -43,7 +43,7 @@ async fn every_change_of_what_nodes_run_has_its_own_generation(test: TestStore) 
 
     let mut read = test.store.read().await.unwrap();
     let snapshot = published::snapshot(&mut read, env).await.unwrap().unwrap();
-    assert_eq!(snapshot.revision.generation, 4);
+    assert_eq!(snapshot.identity.generation, 4);
     assert_eq!(snapshot.epoch, meta::epoch(&mut read).await.unwrap());
     let [a] = snapshot.resources.as_slice() else {
         panic!("one resource is left: {:?}", snapshot.resources)
@@ -75,7 +75,7 @@ async fn the_hash_over_all_that_is_published_goes_with_each_generation(test: Tes
     let hash =
         |pairs: &[(&str, u8)]| SetHash::of(pairs.iter().map(|(id, n)| (*id, Hash::from([*n; 32]))));
     let mut tx = test.store.begin().await.unwrap();
-    let fresh = revision::of(&mut tx, env).await.unwrap().unwrap();
+    let fresh = set_identity::of(&mut tx, env).await.unwrap().unwrap();
     assert_eq!(fresh.generation, 0);
     assert_eq!(fresh.set_hash, None);
     assert!(fresh.matches(0, SetHash::default()));
@@ -93,10 +93,10 @@ async fn the_hash_over_all_that_is_published_goes_with_each_generation(test: Tes
                 .unwrap(),
             None => published::remove(&mut tx, env, id).await.unwrap(),
         };
-        let now = revision::of(&mut tx, env).await.unwrap().unwrap();
+        let now = set_identity::of(&mut tx, env).await.unwrap().unwrap();
         assert_eq!(
             now,
-            Revision {
+            SetIdentity {
                 generation,
                 set_hash: Some(expected)
             },
@@ -104,8 +104,11 @@ async fn the_hash_over_all_that_is_published_goes_with_each_generation(test: Tes
         );
         assert!(now.matches(generation, expected) && !now.matches(generation, SetHash::default()));
     }
-    let now = revision::of(&mut tx, env).await.unwrap();
-    assert_eq!(revision::all(&mut tx).await.unwrap().get(env).copied(), now);
+    let now = set_identity::of(&mut tx, env).await.unwrap();
+    assert_eq!(
+        set_identity::all(&mut tx).await.unwrap().get(env).copied(),
+        now
+    );
 }
 
 async fn what_is_published_together_has_one_generation(test: TestStore) {
@@ -144,8 +147,8 @@ async fn what_is_published_together_has_one_generation(test: TestStore) {
     let hash =
         SetHash::of([&a, &b, &c].map(|resource| (resource.id.as_str(), Hash::from(resource.hash))));
     assert_eq!(
-        snapshot.revision,
-        Revision {
+        snapshot.identity,
+        SetIdentity {
             generation: 2,
             set_hash: Some(hash)
         }
@@ -169,8 +172,8 @@ async fn what_is_published_together_has_one_generation(test: TestStore) {
     );
     let hash = SetHash::of([("flow/b", Hash::from(b.hash))]);
     assert_eq!(
-        snapshot.revision,
-        Revision {
+        snapshot.identity,
+        SetIdentity {
             generation: 3,
             set_hash: Some(hash)
         }
@@ -188,7 +191,7 @@ async fn an_epoch_is_renewed_once(test: TestStore) {
 }
 
 async fn generation(db: &mut kanat_store::Db, environment: &EnvironmentId) -> u64 {
-    revision::of(db, environment)
+    set_identity::of(db, environment)
         .await
         .unwrap()
         .unwrap()
@@ -207,7 +210,7 @@ async fn a_reader_sees_one_state_while_another_writes(test: TestStore) {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(snapshot.revision.generation, 0);
+    assert_eq!(snapshot.identity.generation, 0);
     assert_eq!(snapshot.resources.len(), 0);
 }
 

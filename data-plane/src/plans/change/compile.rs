@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kanat_mapping::AdapterRef;
 use kanat_model::adapter;
-use kanat_plan_stream::{Kind, schema};
+use kanat_plan_stream::{Kind, plan_schema};
 use kanat_proto::node::v1::Resource;
 use kanat_proto::plan::v1::{
     self, ConnectorInstance, ConsumerKey, EnvironmentSettings, FlowPlan, LookupTable, PublishedApi,
@@ -25,7 +25,7 @@ impl CompiledChange {
     /// The resource cannot run; the text is for an operator.
     pub(super) fn compile(&self, resource: &Resource) -> Result<CompiledResource, String> {
         let body = resource.body.as_ref();
-        schema::SUPPORTED.check(schema::required_by(body))?;
+        plan_schema::SUPPORTED.check(plan_schema::required_by(body))?;
         match Kind::parse(&resource.id) {
             Some((Kind::Flow, id)) => self.flow(resource, id),
             Some((Kind::LookupTable, id)) => self.table(decode(body)?, id),

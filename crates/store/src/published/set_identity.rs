@@ -1,7 +1,7 @@
-//! Which set of an environment is the present one. A generation alone does not say: a database that
-//! was restored from a backup reaches the same numbers again with other contents. So the hash over
-//! the whole set goes with it, kept up to date in the transaction of each change, at the cost of
-//! what changes.
+//! Identity of the present set of an environment. A generation alone does not identify it: a
+//! database that was restored from a backup reaches the same numbers again with other contents. So
+//! the hash over the whole set goes with it, kept up to date in the transaction of each change, at
+//! the cost of what changes.
 
 use std::collections::HashMap;
 
@@ -13,28 +13,29 @@ use crate::record::{FromRow, RowExt};
 use crate::statement::statements;
 use crate::{Db, Error, Result};
 
-/// The present set of an environment.
+/// Generation and hash of the present set of an environment. Its set version also has the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Revision {
+pub struct SetIdentity {
     pub generation: u64,
-    /// Hash of everything published; none when a build that keeps no hash made the last change.
+    /// Hash of the set; none if a build that keeps no hash made the last change.
     pub set_hash: Option<SetHash>,
 }
 
-impl Revision {
-    /// Returns whether a set of that generation and hash is the present one, as far as can be
-    /// known.
+impl SetIdentity {
+    /// Returns whether a set of that generation and hash is the present one. If no hash is stored,
+    /// the generation decides.
     pub fn matches(self, generation: u64, set_hash: SetHash) -> bool {
-        self.generation == generation && self.accepts_hash(set_hash)
+        self.generation == generation && self.hash_matches_or_is_unknown(set_hash)
     }
 
-    /// Returns whether the set has that hash, or no hash is stored.
-    pub fn accepts_hash(self, set_hash: SetHash) -> bool {
+    /// Returns whether the present set has that hash, or no hash is stored. Without a stored hash
+    /// each set passes, so that a change by a build that keeps none is not taken for damage.
+    pub fn hash_matches_or_is_unknown(self, set_hash: SetHash) -> bool {
         self.set_hash.is_none_or(|own| own == set_hash)
     }
 }
 
-impl FromRow for Revision {
+impl FromRow for SetIdentity {
     fn read(row: &AnyRow, _: usize) -> Result<Self> {
         let generation: i64 = row.column("generation")?;
         let text: String = row.column("set_hash")?;
@@ -52,15 +53,15 @@ impl FromRow for Revision {
 }
 
 statements! {
-    /// The environment's; none when it does not exist.
-    fn of(environment: &EnvironmentId) -> Option<Revision> =
+    /// Returns the identity of the environment's set; none if the environment does not exist.
+    fn of(environment: &EnvironmentId) -> Option<SetIdentity> =
         "SELECT generation, set_hash, set_hash_of FROM environment WHERE id = $1";
 }
 
 const ALL: &str = "SELECT id, generation, set_hash, set_hash_of FROM environment";
 
-/// Returns the revisions of all environments.
-pub async fn all(db: &mut Db) -> Result<HashMap<EnvironmentId, Revision>> {
+/// Returns the identities of the sets of all environments.
+pub async fn all(db: &mut Db) -> Result<HashMap<EnvironmentId, SetIdentity>> {
     Ok(db.all(ALL, &[]).await?.into_iter().collect())
 }
 
@@ -85,7 +86,7 @@ pub(super) async fn next(
     first: Next<'_>,
     others: impl Iterator<Item = Next<'_>>,
 ) -> Result<u64> {
-    let (former, before): (_, Revision) = db.one(BUMP, &[environment, &first.0]).await?;
+    let (former, before): (_, SetIdentity) = db.one(BUMP, &[environment, &first.0]).await?;
     let mut set_hash = match before.set_hash {
         Some(set_hash) => set_hash,
         None => whole(db, environment).await?,

@@ -8,7 +8,7 @@ use crate::{MIN_PLAN_SCHEMA, PLAN_SCHEMA};
 
 /// Range of the plan schemas that a build can run, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Schemas {
+pub struct PlanSchemaRange {
     /// The oldest.
     pub min: u32,
     /// The newest.
@@ -16,27 +16,27 @@ pub struct Schemas {
 }
 
 /// Plan schemas that this build can run.
-pub const SUPPORTED: Schemas = Schemas {
+pub const SUPPORTED: PlanSchemaRange = PlanSchemaRange {
     min: MIN_PLAN_SCHEMA,
     max: PLAN_SCHEMA,
 };
 
-impl Schemas {
-    /// Returns whether there is a schema that both builds can run.
+impl PlanSchemaRange {
+    /// Returns whether there is a plan schema that both builds can run.
     pub fn overlaps(self, other: Self) -> bool {
         self.min <= other.max && other.min <= self.max
     }
 
-    /// Checks that a resource of this schema can run.
+    /// Checks that a resource that requires this plan schema can run.
     ///
     /// # Errors
-    /// The schema is outside of the range; the text is for an operator.
-    pub fn check(self, schema: u32) -> Result<(), String> {
-        if (self.min..=self.max).contains(&schema) {
+    /// The plan schema is outside of the range; the text is for an operator.
+    pub fn check(self, required: u32) -> Result<(), String> {
+        if (self.min..=self.max).contains(&required) {
             return Ok(());
         }
         Err(format!(
-            "it requires plan schema {schema}, and the build of the node runs {} to {}",
+            "it requires plan schema {required}, and the build of the node runs {} to {}",
             self.min, self.max
         ))
     }
@@ -86,13 +86,13 @@ mod tests {
     }
 
     #[test]
-    fn builds_work_together_when_their_schemas_overlap() {
-        let schemas = |min, max| Schemas { min, max };
-        assert!(schemas(1, 2).overlaps(schemas(2, 3)) && schemas(2, 3).overlaps(schemas(1, 2)));
-        assert!(!schemas(1, 1).overlaps(schemas(2, 3)) && !schemas(2, 3).overlaps(schemas(1, 1)));
-        assert_eq!(schemas(1, 2).check(2), Ok(()));
+    fn builds_work_together_when_their_plan_schemas_overlap() {
+        let range = |min, max| PlanSchemaRange { min, max };
+        assert!(range(1, 2).overlaps(range(2, 3)) && range(2, 3).overlaps(range(1, 2)));
+        assert!(!range(1, 1).overlaps(range(2, 3)) && !range(2, 3).overlaps(range(1, 1)));
+        assert_eq!(range(1, 2).check(2), Ok(()));
         assert!(
-            schemas(1, 1)
+            range(1, 1)
                 .check(2)
                 .unwrap_err()
                 .contains("requires plan schema 2")
