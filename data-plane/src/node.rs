@@ -87,7 +87,7 @@ impl Options {
 pub struct DataPlane {
     shared: Arc<NodeContext>,
     drain_requests: watch::Receiver<Option<Duration>>,
-    last_good_plans: LastGoodHandle,
+    last_good_handle: LastGoodHandle,
     /// Ends the polls; the plans are still followed.
     stop_polls: CancellationToken,
     stop: CancellationToken,
@@ -149,7 +149,7 @@ impl DataPlane {
         )
         .await;
         let drain_requests = client.drain_requests();
-        let last_good_plans = client.last_good_plans();
+        let last_good_handle = client.last_good_handle();
         let stop_polls = CancellationToken::new();
         tasks.spawn(client.run(stop.clone()));
         tasks.spawn(plans.clone().evict_idle(stop.clone()));
@@ -169,7 +169,7 @@ impl DataPlane {
         Self {
             shared: Arc::new(shared),
             drain_requests,
-            last_good_plans,
+            last_good_handle,
             stop_polls,
             stop,
             tasks,
@@ -186,9 +186,9 @@ impl DataPlane {
         Monitor::new(Arc::clone(&self.shared))
     }
 
-    /// Returns the plans that the node keeps on disk.
-    pub fn last_good_plans(&self) -> LastGoodHandle {
-        self.last_good_plans.clone()
+    /// Returns a handle that seals the files of the last good plans again.
+    pub fn last_good_handle(&self) -> LastGoodHandle {
+        self.last_good_handle.clone()
     }
 
     /// Returns whether messages are accepted and run: plans are loaded, and the log has granted a

@@ -63,7 +63,7 @@ pub struct PlanStreamClient {
 /// Folder of the plans. It is used off the runtime's threads, and by one thread at a time.
 type Disk = Arc<Mutex<LastGoodStore>>;
 
-/// Handle of the last good plans on the disk of a running node.
+/// Handle by which the files of the last good plans of a running node are sealed again.
 #[derive(Debug, Clone)]
 pub struct LastGoodHandle(Disk);
 
@@ -111,12 +111,12 @@ impl PlanStreamClient {
             load,
             drain: watch::Sender::new(None),
         };
-        client.restore().await;
+        client.start_from_last_good().await;
         client
     }
 
-    /// Returns the plans on disk.
-    pub fn last_good_plans(&self) -> LastGoodHandle {
+    /// Returns a handle that seals the files of the last good plans again.
+    pub fn last_good_handle(&self) -> LastGoodHandle {
         LastGoodHandle(Arc::clone(&self.disk))
     }
 
@@ -161,8 +161,9 @@ impl PlanStreamClient {
         }
     }
 
-    async fn restore(&self) {
-        let restored = self.on_disk(|disk| {
+    /// Makes the last good sets on the disk live, refused resources excepted.
+    async fn start_from_last_good(&self) {
+        let loaded = self.on_disk(|disk| {
             let found = disk.load();
             (
                 found
@@ -173,11 +174,11 @@ impl PlanStreamClient {
                 found.served,
             )
         });
-        let Some((applied, served)) = restored.await else {
+        let Some((applied, served)) = loaded.await else {
             return;
         };
         // The keys may have changed while the node was stopped.
-        if let Err(error) = self.last_good_plans().reseal().await {
+        if let Err(error) = self.last_good_handle().reseal().await {
             tracing::warn!(
                 %error,
                 "last good plans cannot be sealed under the first master key: keep the former ones",

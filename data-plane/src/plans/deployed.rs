@@ -30,7 +30,7 @@ pub struct DeployedFlow {
     pub paused: bool,
     /// True if the flow polls its source.
     pub polls: bool,
-    tokens: Box<[WebhookAddress]>,
+    webhook_token_hashes: Box<[WebhookTokenHash]>,
     /// The encoded plan.
     body: Bytes,
     /// Hash of the plan's form in the message log.
@@ -43,9 +43,9 @@ pub struct DeployedFlow {
     pub removed: CancellationToken,
 }
 
-/// Address of a webhook.
+/// Hash of a token of a webhook, and the end of the token.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct WebhookAddress {
+pub(super) struct WebhookTokenHash {
     pub token_sha256: [u8; 32],
     /// Not accepted from this instant on.
     pub expires_at: Option<Timestamp>,
@@ -74,7 +74,7 @@ impl DeployedFlow {
     /// The plan is in a language that this build does not speak.
     pub fn new(plan: FlowPlan, body: Bytes) -> Result<Self, CompileError> {
         let saved_hash = Hash::of(&saved::encode_unsealed(&plan));
-        let tokens = addresses(&plan);
+        let webhook_token_hashes = webhook_token_hashes(&plan);
         let polls = polls(&plan);
         let CompiledFlow {
             id,
@@ -90,7 +90,7 @@ impl DeployedFlow {
             version,
             paused,
             polls,
-            tokens,
+            webhook_token_hashes,
             body,
             saved_hash,
             counts,
@@ -158,8 +158,9 @@ impl DeployedFlow {
         (self.version, self.saved_hash) == (other.version, other.saved_hash)
     }
 
-    pub(super) fn addresses(&self) -> &[WebhookAddress] {
-        &self.tokens
+    /// Returns the hashes of the tokens of the flow's webhook; none for another trigger.
+    pub(super) fn webhook_token_hashes(&self) -> &[WebhookTokenHash] {
+        &self.webhook_token_hashes
     }
 
     fn decode_error(&self, source: DecodeError) -> versions::Error {
@@ -171,7 +172,7 @@ impl DeployedFlow {
     }
 }
 
-fn addresses(plan: &FlowPlan) -> Box<[WebhookAddress]> {
+fn webhook_token_hashes(plan: &FlowPlan) -> Box<[WebhookTokenHash]> {
     let tokens: &[WebhookToken] = match plan
         .trigger
         .as_ref()
@@ -181,14 +182,14 @@ fn addresses(plan: &FlowPlan) -> Box<[WebhookAddress]> {
         Some(Trigger::Manual(_) | Trigger::Schedule(_) | Trigger::Poll(_) | Trigger::Api(_))
         | None => &[],
     };
-    let address = |token: &WebhookToken| {
+    let hash = |token: &WebhookToken| {
         let expires_at = (token.expires_at != 0).then(|| Timestamp::from_millis(token.expires_at));
-        Some(WebhookAddress {
+        Some(WebhookTokenHash {
             token_sha256: token.sha256.as_slice().try_into().ok()?,
             expires_at,
         })
     };
-    tokens.iter().filter_map(address).collect()
+    tokens.iter().filter_map(hash).collect()
 }
 
 fn polls(plan: &FlowPlan) -> bool {
@@ -326,13 +327,13 @@ mod tests {
             tokens,
             verify: None,
         })));
-        let addresses: Vec<_> = webhook
-            .addresses()
+        let hashes: Vec<_> = webhook
+            .webhook_token_hashes()
             .iter()
-            .map(|a| (a.token_sha256[0], a.expires_at))
+            .map(|hash| (hash.token_sha256[0], hash.expires_at))
             .collect();
         assert_eq!(
-            addresses,
+            hashes,
             [(7, None), (8, Some(Timestamp::from_millis(5_000)))]
         );
         assert!(!webhook.polls);

@@ -7,7 +7,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::{EnvironmentId, FlowId};
 use kanat_plan_stream::ShardedMap;
 
-use super::deployed::{DeployedFlow, WebhookAddress};
+use super::deployed::{DeployedFlow, WebhookTokenHash};
 use super::environment::Environment;
 use super::published::{Coverage, Hosts};
 use super::{Runnable, versions};
@@ -178,16 +178,16 @@ impl Snapshot {
     fn index_flows(&mut self, changes: &[FlowChange]) {
         for flow in changes.iter().filter_map(|change| change.before.as_ref()) {
             self.flows.remove(&flow.id);
-            for address in flow.addresses() {
-                self.webhooks.remove(&address.token_sha256);
+            for hash in flow.webhook_token_hashes() {
+                self.webhooks.remove(&hash.token_sha256);
             }
         }
         for flow in changes.iter().filter_map(|change| change.after.as_ref()) {
             self.flows.insert(flow.id.clone(), Arc::clone(flow));
-            for &WebhookAddress {
+            for &WebhookTokenHash {
                 token_sha256,
                 expires_at,
-            } in flow.addresses()
+            } in flow.webhook_token_hashes()
             {
                 self.webhooks.insert(
                     token_sha256,

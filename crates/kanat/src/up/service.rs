@@ -88,10 +88,10 @@ pub async fn start(settings: Settings) -> Result<Service> {
     let options = planes::node_options(process, &settings.node, &folder, data_address)?;
     let data = DataPlane::start(options, Arc::clone(&log), plans, outbound, sealer).await;
 
-    let last_good_plans = data.last_good_plans();
+    let last_good_handle = data.last_good_handle();
     control.seal_elsewhere(Arc::new(move || {
-        let last_good_plans = last_good_plans.clone();
-        async move { last_good_plans.reseal().await }.boxed()
+        let last_good_handle = last_good_handle.clone();
+        async move { last_good_handle.reseal().await }.boxed()
     }));
 
     let control_monitor = Some(control.monitor());

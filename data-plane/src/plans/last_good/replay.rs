@@ -35,12 +35,12 @@ pub fn of(records: impl Iterator<Item = Vec<u8>>) -> Option<EnvironmentSet> {
         pending.push(delta);
         if is_last {
             match replay.apply(std::mem::take(&mut pending)) {
-                Some(head) => set = Some(head),
+                Some(header) => set = Some(header),
                 None => break,
             }
         }
     }
-    let Head {
+    let SetHeader {
         environment_id,
         epoch,
         generation,
@@ -81,7 +81,9 @@ struct SavedResource {
     changes: Vec<TableChange>,
 }
 
-struct Head {
+/// Environment, set version and hash that a replayed group of records leads to, as the last delta
+/// of the group has them.
+struct SetHeader {
     environment_id: EnvironmentId,
     epoch: EpochId,
     generation: u64,
@@ -90,13 +92,13 @@ struct Head {
 
 impl Replay {
     /// Applies all of these deltas or, when they do not lead to the set hash of the last one, none.
-    fn apply(&mut self, deltas: Vec<Delta>) -> Option<Head> {
+    fn apply(&mut self, deltas: Vec<Delta>) -> Option<SetHeader> {
         let mut hash = self.hash;
         let mut upserts: HashMap<String, Option<SavedResource>> = HashMap::new();
         let mut tables = Vec::new();
-        let mut head = None;
+        let mut header = None;
         for delta in deltas {
-            head = Some(Head {
+            header = Some(SetHeader {
                 environment_id: EnvironmentId::new(delta.environment_id),
                 epoch: EpochId::new(delta.epoch),
                 generation: delta.generation,
@@ -110,7 +112,7 @@ impl Replay {
             upserts.extend(delta.removals.into_iter().map(|id| (id, None)));
             tables.extend(delta.tables);
         }
-        let head = head?;
+        let header = header?;
         for (id, after) in &upserts {
             let before = self.resources.get(id).map(|saved| saved.hash);
             hash = hash.replaced(id, before, after.as_ref().map(|saved| saved.hash));
@@ -121,7 +123,7 @@ impl Replay {
                 .filter(|_| before.as_bytes() == change.from_hash.as_slice())?;
             hash = hash.replaced(&change.resource_id, Some(before), Some(after));
         }
-        if hash != head.set_hash {
+        if hash != header.set_hash {
             return None;
         }
         for (id, after) in upserts {
@@ -137,7 +139,7 @@ impl Replay {
             }
         }
         self.hash = hash;
-        Some(head)
+        Some(header)
     }
 }
 
