@@ -1,6 +1,6 @@
 //! Use-cases of flows. A draft may name what does not exist yet; a deployed version may not.
 
-mod callers;
+mod calling_apis;
 pub(super) mod definition;
 mod deploy;
 mod diff;
@@ -32,7 +32,7 @@ use kanat_store::flow::{self, Filter, Flow};
 use kanat_store::{Db, flow_use, flow_version, schedule};
 
 use crate::app::{App, Call, Caller, ChangeResult, audit, change, name, resource};
-pub use callers::response_texts;
+pub use calling_apis::response_texts;
 pub use definition::{seal_all as seal_definitions, text as definition_text};
 pub use deploy::{
     Deploy, DeployQueues, Deployment, Rollback, deploy, deployed_plan, pause, resume, rollback,
@@ -254,7 +254,7 @@ pub async fn delete(call: &Call, id: &FlowId) -> Result<ChangeResult<()>> {
         end::end_messages(&call.app, id).await?;
         return Ok(changed);
     };
-    callers::refuse(&mut change, &flow, "it stays").await?;
+    calling_apis::refuse(&mut change, &flow, "it stays").await?;
     audit::deleted(call, &mut change, &flow).await?;
     flow::delete(
         &mut change,
@@ -295,7 +295,7 @@ pub async fn validate(call: &Call, yaml_config: &str) -> Result<DefinitionReport
             warnings.retain(|warning| !errors.iter().any(|error| error.message == warning.message));
             let environment = &call.caller.environment_id;
             if let Some(flow) = flow::find(&mut tx, environment, &definition.name).await? {
-                warnings.extend(callers::warnings(&mut tx, &flow.id, &definition).await?);
+                warnings.extend(calling_apis::warnings(&mut tx, &flow.id, &definition).await?);
             }
             Ok(DefinitionReport { errors, warnings })
         }
@@ -347,7 +347,7 @@ async fn details(
 ) -> Result<Details> {
     let definition = definition::stored(&call.app.sealer, &flow)?;
     let mut warnings = fields::warnings(call, db, &definition, names).await?;
-    warnings.extend(callers::warnings(db, &flow.id, &definition).await?);
+    warnings.extend(calling_apis::warnings(db, &flow.id, &definition).await?);
     let plan = deployed_plan(&call.app, db, &flow.environment_id, &flow.id).await?;
     if let Some(running) = flow_version::get(db, &flow.id, flow.version).await? {
         let running = definition::stored(&call.app.sealer, &running)?;

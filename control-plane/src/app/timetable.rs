@@ -12,9 +12,11 @@ use kanat_store::schedule::{self, Schedule, Timing};
 /// Id of the schedule in tests of a flow that has none yet.
 const ID_IN_TESTS: &str = "sch_test";
 
-/// Brings the schedule of a flow in line with the definition that is being deployed: what that
-/// says anew counts, and what was changed through the API since the last deploy stays otherwise.
-pub async fn follow(
+/// Brings the stored schedule of a flow in line with the definition that is being deployed. A value
+/// that differs from the formerly deployed definition replaces the stored one. Otherwise a change
+/// through the API since the last deploy stays. Without a schedule trigger, the stored schedule is
+/// deleted.
+pub async fn sync_schedule_with_definition(
     db: &mut Db,
     flow: &Flow,
     definition: &Definition,

@@ -19,7 +19,7 @@ use kanat_store::{Db, Tx, environment, flow_version, meta};
 use serde_json::Value;
 
 use super::names::EnvironmentNames;
-use super::{callers, definition, fields, identity, uses, version, webhook};
+use super::{calling_apis, definition, fields, identity, uses, version, webhook};
 use crate::app::audit::{self, Audited};
 use crate::app::{App, Call, Caller, ChangeResult, PublishTransaction, change, name};
 use crate::push::Rollout;
@@ -270,7 +270,7 @@ async fn prepare(
     status: fn(Status) -> Status,
     mut tx: Tx,
 ) -> Result<PreparedDeploy> {
-    let made_from = set_version(&mut tx, &call.caller).await?;
+    let made_from = current_set_version(&mut tx, &call.caller).await?;
     let names = EnvironmentNames::load(&mut tx, &call.caller.environment_id).await?;
     let missing = fields::faults(call, &mut tx, &definition, &names).await?;
     if !missing.is_empty() {
@@ -319,8 +319,8 @@ async fn prepare(
     })
 }
 
-/// Reads what the nodes of the caller's environment are to run at present.
-async fn set_version(db: &mut Db, caller: &Caller) -> Result<Option<SetVersion>> {
+/// Returns the present set version of the caller's environment; `None` if it does not exist.
+async fn current_set_version(db: &mut Db, caller: &Caller) -> Result<Option<SetVersion>> {
     let environment =
         environment::find(db, &caller.account_id, caller.environment_id.as_str()).await?;
     let Some(environment) = environment else {

@@ -19,7 +19,7 @@ use kanat_store::published::Resource;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::{EnvironmentNames, callers};
+use super::{EnvironmentNames, calling_apis};
 use crate::app::{App, Caller, PublishTransaction, audit, timetable};
 use crate::push::SetVersion;
 
@@ -254,7 +254,8 @@ async fn write(
         return Ok(WriteOutcome::Stale);
     }
     let mut flow = prepared.flow.clone();
-    if let Some(refused) = callers::refusal(change, &flow, &prepared.definition).await? {
+    if let Some(refused) = calling_apis::deploy_refusal(change, &flow, &prepared.definition).await?
+    {
         return Ok(WriteOutcome::Refused(refused));
     }
     match flow::update(change, &mut flow).await {
@@ -279,7 +280,8 @@ async fn write(
         .record_idempotent_result(change, &flow.id)
         .await?;
     audit::write(change, &prepared.entry).await?;
-    timetable::follow(change, &flow, &prepared.definition, flow.updated_at).await?;
+    timetable::sync_schedule_with_definition(change, &flow, &prepared.definition, flow.updated_at)
+        .await?;
     flow_use::replace(change, &flow.id, flow.version, &prepared.uses).await?;
     Ok(WriteOutcome::Written(Box::new(flow)))
 }

@@ -21,7 +21,7 @@ use kanat_testing_postgres::Database;
 use prost::Message as _;
 
 use crate::app::schedule::outcome;
-use crate::app::timetable::follow;
+use crate::app::timetable::sync_schedule_with_definition;
 use crate::app::{App, testing};
 use crate::push::source::seal_context;
 
@@ -119,7 +119,9 @@ impl Planes {
         )
         .await
         .unwrap();
-        follow(&mut tx, flow, &definition, now).await.unwrap();
+        sync_schedule_with_definition(&mut tx, flow, &definition, now)
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
     }
 

@@ -26,13 +26,17 @@ pub async fn refuse(db: &mut Db, flow: &Flow, consequence: &str) -> Result<()> {
 
 /// Returns why the definition cannot be deployed as that of `flow`: an API could not call it any
 /// more, or its response would lack a value.
-pub async fn refusal(db: &mut Db, flow: &Flow, definition: &Definition) -> Result<Option<Error>> {
+pub async fn deploy_refusal(
+    db: &mut Db,
+    flow: &Flow,
+    definition: &Definition,
+) -> Result<Option<Error>> {
     let faults = faults(db, &flow.id, definition).await?;
     let refused = || Error::precondition(format!("flow {:?} {}", flow.name, faults.join("; ")));
     Ok((!faults.is_empty()).then(refused))
 }
 
-/// Returns a warning for each reason of a [`refusal`].
+/// Returns a warning for each reason of a [`deploy_refusal`].
 pub async fn warnings(
     db: &mut Db,
     flow: &FlowId,
