@@ -204,8 +204,8 @@ impl Plans {
 
     /// Restores the former generation number of an environment whose plans could not be saved,
     /// unless later plans run meanwhile. The next hello then has the former generation with the
-    /// hash of the new set. The control plane answers it with a delta that needs none of the
-    /// resources again, after which the node saves the whole set.
+    /// hash of the new set. The control plane answers with a delta without resources, which only
+    /// raises the generation. The node then saves the whole set.
     fn revert_generation(&self, unsaved: &Environment, generation: u64) {
         self.update(|snapshot| match snapshot.environment(&unsaved.id) {
             Some(live) if live.epoch == unsaved.epoch && live.generation == unsaved.generation => {

@@ -174,8 +174,8 @@ pub struct EnvironmentStatus {
     pub applied: Option<SetVersion>,
     pub set_hash: SetHash,
     /// Resources that the node does not run as its set has them, with the reason: it refused them,
-    /// or they are withheld from its build. A refused set is one of them, under the id of the
-    /// environment's settings.
+    /// or they are withheld from its build. If the node refused the whole set, the list has one
+    /// entry for it, under the resource id of the environment's settings.
     pub rejected: Vec<Rejection>,
 }
 

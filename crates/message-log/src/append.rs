@@ -87,10 +87,11 @@ impl DedupeKey {
 pub enum Placement {
     /// Leased to the node that appends it, which runs it at once.
     Leased(BootId),
-    /// Like [`Self::Leased`], but if an earlier message of its ordering key is unfinished, it stays
-    /// with this node, where a caller waits for its outcome ([`AppendOutcome::Awaited`]). Other
-    /// nodes claim it only after the lease ends or this node gives it up. Used only with an
-    /// ordering key.
+    /// Like [`Self::Leased`], but the message may have to wait for its turn: an earlier message of
+    /// its ordering key is unfinished. Then it is assigned to the appending node although it may
+    /// not run yet, because a caller of that node waits for its outcome
+    /// ([`AppendOutcome::Awaited`]). Other nodes claim it only after the lease ends or that node
+    /// gives it up. Used only with an ordering key.
     Awaited(BootId),
     /// Put into the backlog, due now, for any node to claim.
     Queued,

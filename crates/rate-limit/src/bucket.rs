@@ -97,8 +97,8 @@ pub struct Bucket {
     day: Day,
     /// Attempts since the last tick. A call that waits for its turn counts once per attempt.
     tick_calls: u32,
-    /// Demand at the last tick: attempts plus the largest number of waiting calls. It never
-    /// falls below an eighth of its former value at a tick.
+    /// Demand at the last tick: attempts plus the largest number of waiting calls. At each tick it
+    /// falls to an eighth of its former value at the lowest.
     demand: u32,
     /// Most calls that waited in the queue at once since the last tick.
     peak_queued_calls: u32,

@@ -70,8 +70,8 @@ impl ClusterState {
 
 impl ClusterView {
     /// Returns the view for a key that this node limits alone since `since`. It is modelled as a
-    /// single node whose store cannot be reached. So the bucket has no share: `Bucket::refill`
-    /// gives it the whole limit, as to the only node in an outage, and no call asks the store.
+    /// single node whose store cannot be reached. In that state a bucket without a share refills
+    /// with the whole limit, and never asks the store.
     pub fn local(since: Instant) -> Self {
         let now = Instant::now();
         ClusterState {

@@ -1,7 +1,7 @@
 //! Exchanges of a node with the store: requests for keys, and the grants.
 //!
-//! A waiting call is paid with a token of its node (`own_tokens`) as long as there are some, else
-//! with one of the pool. In either case it counts as one call of the day. `Bucket::request` takes
+//! The node's own tokens (`own_tokens`) pay for waiting calls first. When they are used up, tokens
+//! of the pool pay. In either case a call counts as one call of the day. `Bucket::request` takes
 //! the own tokens out of the bucket. `Ledger::exchange` takes the others out of the pool, and the
 //! calls out of the day. `Bucket::apply` takes back own tokens that the grant did not use, and
 //! `Bucket::cancel_admissions` the tokens of calls whose callers have gone.
@@ -57,7 +57,8 @@ pub struct ShareRequest {
     pub day: i64,
     /// Calls of the allowance that the node returns.
     pub day_returned: u64,
-    /// Calls that were admitted beyond the allowance while the store was unreachable.
+    /// Calls of `day` that were admitted beyond the allowance while the store was unreachable. The
+    /// exchange counts them in the ledger, or drops them if `day` has ended.
     pub day_owed: u64,
     /// Allowance that the node asks for in advance.
     pub day_wanted: u64,

@@ -3,19 +3,20 @@
 //! The writer takes all operations as soon as it is free. An operation waits at most for the group
 //! before it, and for earlier batches of its own group. There are two exceptions.
 //!
-//! A final outcome of a message without an ordering key, and new messages that ended with their
-//! first attempts, may wait up to 5 ms after the writer last took an append, to share a commit with
-//! the next append. Otherwise each message would cost two commits, and the second would delay the
-//! next message. Such an operation does not wake a writer that wakes by itself within that time.
+//! First, a final outcome of a message without an ordering key may wait, and so may new messages
+//! that ended with their first attempts: until 5 ms have passed since the writer last took an
+//! append. So they share a commit with the next append. Otherwise each message would cost two
+//! commits, and the second would delay the next message. Such an operation does not wake a writer
+//! that wakes by itself within that time.
 //!
-//! When many callers append at once, those that were just answered append again within a moment.
-//! The writer expects as many appends as the last group with appends had, plus those that arrived
-//! while it wrote. It waits until that many have arrived. The longest wait is [`GATHER_FACTOR`]
-//! times the duration of the last group, and never more than [`MAX_GATHER_TIME`]. A few callers
-//! never wait.
-//! On a fast disk the writer waits for [`MAX_GATHERED`] messages only: while it writes these the
-//! others arrive, so that neither the disk nor the cores are idle. On a slow disk it is worthwhile
-//! to commit the messages of all callers together.
+//! Second, a group of appends may wait. When many callers append at once, those that were just
+//! answered append again within a moment. The writer expects as many appends as the last group with
+//! appends had, plus those that arrived while it wrote. It waits until that many have arrived. The
+//! longest wait is [`GATHER_FACTOR`] times the duration of the last group, and never more than
+//! [`MAX_GATHER_TIME`]. A few callers never wait. On a fast disk the writer waits for
+//! [`MAX_GATHERED`] messages only: while it writes these the others arrive, so that neither the
+//! disk nor the cores are idle. On a slow disk it is worthwhile to commit the messages of all
+//! callers together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,7 +42,8 @@ const MAX_GATHER_TIME: Duration = Duration::from_millis(4);
 const MIN_GROUP: usize = 4;
 /// Messages that end a gathering on a fast disk, however many callers append.
 const MAX_GATHERED: usize = 32;
-/// Number of waiting operations beyond which none of them waits for an append.
+/// Most operations that wait for an append. When one more arrives, the writer takes all of them
+/// without lingering.
 const MAX_LINGERING_OPERATIONS: usize = 64;
 
 /// Work that waits for the writer.

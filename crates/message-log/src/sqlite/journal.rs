@@ -285,8 +285,8 @@ impl Journal {
         }
     }
 
-    /// Forgets the pending writes after a commit that applied them. `durability` is that of what
-    /// the commit wrote into the tables, and `None` if it wrote nothing.
+    /// Forgets the pending writes after a commit that applied them. `durability` is that of the
+    /// commit, and `None` if the commit changed no page: SQLite syncs nothing then.
     pub fn note_applied(&mut self, durability: Option<CommitDurability>) {
         self.pending.clear();
         self.policy.record_success();

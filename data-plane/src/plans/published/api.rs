@@ -1,4 +1,4 @@
-//! CompiledResource published API.
+//! Compiled published API: what a node needs of it to answer its calls.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -51,8 +51,8 @@ impl Writer {
 
     /// Handles a batch that met a full or failed disk when no room can be made. Refuses new
     /// messages, and tries the other operations without them, because accepted messages must go
-    /// on. A single operation is refused. A deletion is first tried without the pending writes: it
-    /// makes the room that these need.
+    /// on. A single operation is refused. A deletion that failed together with the pending writes
+    /// is tried once more without them before it is refused: it makes the room that they need.
     pub(super) fn refuse_after_disk_fault(
         &self,
         batch: Batch,
