@@ -148,8 +148,8 @@ fn refusals(flow: &Json) -> String {
     flow.list("rejected").iter().map(line).collect()
 }
 
-/// Returns warnings of connectors by whose names a deploy would call other instances than those that
-/// are called now.
+/// Returns warnings of connectors by whose names a deploy would call other instances than those
+/// that are called now.
 pub fn moved(flow: &Json) -> Vec<String> {
     let mut moved = diagnostics::faults(flow, "warnings");
     moved.retain(|warning| warning.message.ends_with("a deploy goes over to it"));
