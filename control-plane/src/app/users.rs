@@ -26,28 +26,28 @@ pub async fn refuse(
     is_used: &str,
     consequence: &str,
 ) -> Result<(), Error> {
-    let flows = flow_use::users(db, resource_id).await?;
-    let apis = uses::users(db, resource_id).await?;
-    for (kind, users) in [
-        ("deployed flows", flows),
-        ("the answers of published APIs", apis),
-        (
-            "messages that wait under earlier versions of the flows",
-            waiting(app, db, resource_id).await?,
-        ),
-    ] {
-        if !users.is_empty() {
-            let named = users[..users.len().min(MAX_NAMED)].join(", ");
-            let others = if users.len() > MAX_NAMED {
-                " and others"
-            } else {
-                ""
-            };
-            let message = format!("{is_used} {kind}: {named}{others}{consequence}");
-            return Err(Error::precondition(message));
+    let refuse = |kind: &str, users: &[String]| {
+        if users.is_empty() {
+            return Ok(());
         }
-    }
-    Ok(())
+        let named = users[..users.len().min(MAX_NAMED)].join(", ");
+        let others = if users.len() > MAX_NAMED {
+            " and others"
+        } else {
+            ""
+        };
+        let message = format!("{is_used} {kind}: {named}{others}{consequence}");
+        Err(Error::precondition(message))
+    };
+    refuse("deployed flows", &flow_use::users(db, resource_id).await?)?;
+    let apis = uses::users(db, resource_id).await?;
+    refuse("the answers of published APIs", &apis)?;
+    // The log is asked last, because it counts messages.
+    let flows = waiting(app, db, resource_id).await?;
+    refuse(
+        "messages that wait under earlier versions of the flows",
+        &flows,
+    )
 }
 
 /// Returns the names of flows with messages that wait under an earlier version which uses the

@@ -1,5 +1,5 @@
-//! Which resources a deployed flow reads or calls, so that none is deleted under it, and which ones
-//! it did in earlier versions, under which messages may wait.
+//! Resources that a deployed flow reads or calls, so that none is deleted under it, and those that
+//! it used in earlier versions, under which messages may wait.
 
 use kanat_model::id::{AccountId, EnvironmentId, FlowId};
 
