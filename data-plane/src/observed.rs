@@ -45,6 +45,10 @@ struct Connector {
 struct Statistics {
     calls: u64,
     failures: u64,
+    /// End of the first of `calls`.
+    first_call_at: Option<Timestamp>,
+    /// End of the last of `failures`.
+    last_failure_at: Option<Timestamp>,
     /// Message of the last failure, without secrets.
     failure: String,
     endpoints: HashMap<String, Shape>,
@@ -73,9 +77,14 @@ pub enum CallResult {
 impl Observer<'_> {
     /// Counts a call of an instance.
     pub fn called(&self, instance: &str, result: CallResult) {
+        let now = Timestamp::now();
         self.with(instance, |statistics, _| {
             statistics.calls += 1;
-            statistics.failures += u64::from(result == CallResult::Failure);
+            statistics.first_call_at.get_or_insert(now);
+            if result == CallResult::Failure {
+                statistics.failures += 1;
+                statistics.last_failure_at = Some(now);
+            }
         });
     }
 
@@ -195,37 +204,35 @@ impl Observations {
 
 impl Statistics {
     fn take(&mut self, connector: &Connector) -> Option<wire::ObservedConnector> {
-        let endpoints: Vec<_> = self.endpoints.drain().filter_map(endpoint).collect();
         let paused_until = self.paused_until.take();
         let is_conclusive = self.calls >= MIN_CALLS || self.failures == 0 || paused_until.is_some();
-        let (calls, failures, failure) = if self.calls > 0 && is_conclusive {
-            let failure = std::mem::take(&mut self.failure);
-            (
-                std::mem::take(&mut self.calls),
-                std::mem::take(&mut self.failures),
-                failure,
-            )
-        } else {
-            (0, 0, String::new())
-        };
-        let refused_token = std::mem::take(&mut self.refused_token);
-        let polls: Vec<_> = self.polls.drain().map(polled).collect();
-        let has_content =
-            calls > 0 || !endpoints.is_empty() || !refused_token.is_empty() || !polls.is_empty();
-        has_content.then(|| wire::ObservedConnector {
+        let mut report = wire::ObservedConnector {
             environment_id: connector.environment_id.clone(),
             instance_id: connector.instance_id.clone(),
-            calls,
-            failures,
-            endpoints,
-            refused_token,
-            polls,
-            failure,
-            paused_until: paused_until.map_or(0, |until| {
-                u64::try_from(until.as_millis()).unwrap_or_default()
-            }),
-        })
+            endpoints: self.endpoints.drain().filter_map(endpoint).collect(),
+            refused_token: std::mem::take(&mut self.refused_token),
+            polls: self.polls.drain().map(polled).collect(),
+            paused_until: millis(paused_until),
+            ..wire::ObservedConnector::default()
+        };
+        if self.calls > 0 && is_conclusive {
+            report.calls = std::mem::take(&mut self.calls);
+            report.failures = std::mem::take(&mut self.failures);
+            report.first_call_at = millis(self.first_call_at.take());
+            report.last_failure_at = millis(self.last_failure_at.take());
+            report.failure = std::mem::take(&mut self.failure);
+        }
+        let has_content = report.calls > 0
+            || !report.endpoints.is_empty()
+            || !report.refused_token.is_empty()
+            || !report.polls.is_empty();
+        has_content.then_some(report)
     }
+}
+
+/// Returns milliseconds since 1970; 0 for `None`.
+fn millis(at: Option<Timestamp>) -> u64 {
+    at.map_or(0, |at| u64::try_from(at.as_millis()).unwrap_or_default())
 }
 
 fn polled((flow_name, failure): (String, Option<String>)) -> wire::ObservedPoll {
@@ -259,6 +266,7 @@ mod tests {
             observed: &observed,
             environment: &environment,
         };
+        let began = millis(Some(Timestamp::now()));
         for result in [
             CallResult::Success,
             CallResult::Failure,
@@ -274,6 +282,8 @@ mod tests {
         assert_eq!(report.instance_id.as_str(), "ci_1");
         assert_eq!(report.calls, 5);
         assert_eq!(report.failures, 2);
+        assert!(report.first_call_at >= began);
+        assert!(report.last_failure_at >= report.first_call_at);
         assert_eq!(report.failure, "POST http://erp/orders answered 503");
         assert_eq!(observed.take(), None);
         assert!(observed.connectors.lock().is_empty());

@@ -41,13 +41,12 @@ async fn take_up(app: &App, seen: ObservedConnector) -> Result<(), Error> {
     let id = InstanceId::from(seen.instance_id);
     let mut tx = app.store.begin().await?;
     // It may have been deleted since.
-    if connector_instance::get(&mut tx, &environment, &id)
-        .await?
-        .is_none()
-    {
+    let Some(instance) = connector_instance::get(&mut tx, &environment, &id).await? else {
         return Ok(());
-    }
-    if seen.calls > 0 {
+    };
+    // Calls with a former config say nothing about the present one.
+    let is_of_this_config = instant(seen.first_call_at).is_none_or(|at| at >= instance.updated_at);
+    if seen.calls > 0 && is_of_this_config {
         let failures = seen.failures.min(seen.calls);
         let calls = seen.calls;
         let last = match seen.failure.as_str() {
@@ -57,15 +56,12 @@ async fn take_up(app: &App, seen: ObservedConnector) -> Result<(), Error> {
         let failed = health::CALLS_FAILED;
         let mut reason = format!("{failures} of {calls} {failed} since the report before{last}");
         let mut observation = Observation::Traffic { calls, failures };
-        if let Some(until) = i64::try_from(seen.paused_until)
-            .ok()
-            .filter(|until| *until > 0)
-        {
-            let until = Timestamp::from_millis(until);
+        if let Some(until) = instant(seen.paused_until) {
             reason.push_str(&format!("; calls pause until {until}, and messages wait"));
             observation = Observation::Failed;
         }
-        health::observe(&mut tx, &id, observation, &reason).await?;
+        let at = instant(seen.last_failure_at).unwrap_or_else(Timestamp::now);
+        health::observe(&mut tx, &id, observation, &reason, at).await?;
     }
     for poll in seen.polls {
         health::polled(
@@ -86,4 +82,10 @@ async fn take_up(app: &App, seen: ObservedConnector) -> Result<(), Error> {
         }
     }
     Ok(tx.commit().await?)
+}
+
+/// Returns the instant of a number of milliseconds; `None` for 0.
+fn instant(millis: u64) -> Option<Timestamp> {
+    let millis = i64::try_from(millis).ok().filter(|millis| *millis > 0);
+    millis.map(Timestamp::from_millis)
 }

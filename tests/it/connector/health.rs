@@ -80,6 +80,40 @@ async fn calls_of_flows_show_the_health_of_an_instance() {
 }
 
 #[tokio::test]
+async fn calls_before_a_change_of_the_config_do_not_count() {
+    let app = TestApp::start().await;
+    let target =
+        FakeTarget::scripted(|_, earlier| status(if earlier < 3 { 401 } else { 200 })).await;
+    let id = app.api.http_instance("erp", &target.url()).await;
+    let yaml = crate::webhook::passthrough("mended") + "on_error: { retry: 0x fixed(1s) }\n";
+    let (_, url) = app.api.deployed(&yaml).await;
+    for _ in 0..3 {
+        let message = app.api.webhook(&url, &json!({})).await;
+        app.api.message_becomes(&message, "dead_letter").await;
+    }
+    let path = format!("/api/v1/connectors/instances/{id}");
+    let config = json!({ "config": { "auth": "bearer", "token": "right" } });
+    app.api.patch(&path, &config).await.expect(200);
+    for _ in 0..2 {
+        let message = app.api.webhook(&url, &json!({})).await;
+        app.api.message_becomes(&message, "delivered").await;
+    }
+    // Nodes report what they have seen when a check asks for it.
+    let check = format!("{path}/schemas/check");
+    app.api.post(&check, &json!({})).await.expect(200);
+    let health = app.api.get(&format!("{path}/health")).await.expect(200);
+    assert_eq!(health["status"], "unknown", "{health}");
+    assert_eq!(health["data"], json!([]));
+    until("calls with the new config make it healthy", || async {
+        let message = app.api.webhook(&url, &json!({})).await;
+        app.api.message_becomes(&message, "delivered").await;
+        let health = app.api.get(&format!("{path}/health")).await.expect(200);
+        (health["status"] == "healthy").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_connector_whose_calls_pause_says_until_when() {
     let app = TestApp::start().await;
     let target = FakeTarget::scripted(|_, _| status(503)).await;

@@ -16,12 +16,13 @@ const KEPT_CHANGES: u32 = 500;
 /// Words in the reason of each state that calls of flows told.
 pub const CALLS_FAILED: &str = "calls of flows failed";
 
-/// Takes up an observation; `reason` is what told so, in words fit for callers.
+/// Takes up an observation that was made at an instant; `reason` is in words fit for callers.
 pub async fn observe(
     db: &mut Db,
     id: &InstanceId,
     observation: Observation,
     reason: &str,
+    at: Timestamp,
 ) -> Result<()> {
     let known = connector_health::get(db, id).await?;
     let was_judged_by_calls =
@@ -43,8 +44,8 @@ pub async fn observe(
     if after == Health::Unknown {
         return Ok(());
     }
-    let since = known.map_or_else(Timestamp::now, |known| known.since);
-    put(db, id, before, after, since, reason).await
+    let since = known.map_or(at, |known| known.since);
+    put(db, id, before, after, since, reason, at).await
 }
 
 /// Returns whether the instance is known to do badly.
@@ -55,7 +56,8 @@ fn ails(known: &ConnectorHealth) -> bool {
     )
 }
 
-/// Writes a state down, and the change to it; `since` is when the state before began.
+/// Writes down a state that was observed at `at`, and the change to it; `since` is when the state
+/// before began.
 async fn put(
     db: &mut Db,
     id: &InstanceId,
@@ -63,15 +65,15 @@ async fn put(
     after: Health,
     since: Timestamp,
     reason: &str,
+    at: Timestamp,
 ) -> Result<()> {
-    let now = Timestamp::now();
-    let since = if before == after { since } else { now };
+    let since = if before == after { since } else { at };
     let health = ConnectorHealth {
         instance_id: id.clone(),
         status: after.as_str().to_owned(),
         reason: reason.to_owned(),
         since,
-        updated_at: now,
+        updated_at: at,
     };
     connector_health::put(db, &health).await?;
     if before != after {
@@ -81,7 +83,7 @@ async fn put(
             previous: before.as_str().to_owned(),
             status: after.as_str().to_owned(),
             reason: reason.to_owned(),
-            at: now,
+            at,
         };
         connector_health::insert_change(db, &change).await?;
         connector_health::keep_changes(db, id, KEPT_CHANGES).await?;
@@ -107,7 +109,8 @@ pub async fn polled(
 ) -> Result<()> {
     let origin = format!("poll of flow {flow_name}: ");
     if let Some(failure) = failure {
-        return observe(db, id, Observation::Failed, &format!("{origin}{failure}")).await;
+        let reason = format!("{origin}{failure}");
+        return observe(db, id, Observation::Failed, &reason, Timestamp::now()).await;
     }
     let known = connector_health::get(db, id).await?;
     let heals = known.is_none_or(|known| {
@@ -120,6 +123,7 @@ pub async fn polled(
             id,
             Observation::Passed,
             &format!("{origin}it came to its end"),
+            Timestamp::now(),
         )
         .await?;
     }
@@ -142,6 +146,7 @@ pub async fn config_changed(db: &mut Db, id: &InstanceId) -> Result<()> {
         Health::Unknown,
         known.since,
         "its config was changed",
+        Timestamp::now(),
     )
     .await
 }

@@ -189,6 +189,7 @@ pub async fn complete(
         &instance.id,
         Observation::Passed,
         "connected by OAuth2",
+        Timestamp::now(),
     )
     .await?;
     super::republish(&mut change, &instance).await?;

@@ -110,7 +110,7 @@ async fn note(app: &App, id: &InstanceId, tested: &TestResult) -> Result<()> {
     };
     let reason = format!("connection test: {}", tested.message);
     let mut tx = app.store.begin().await?;
-    super::health::observe(&mut tx, id, observation, &reason).await?;
+    super::health::observe(&mut tx, id, observation, &reason, Timestamp::now()).await?;
     Ok(tx.commit().await?)
 }
 

@@ -270,7 +270,14 @@ async fn conclude(
         return Ok(true);
     };
     if let Some((observation, reason)) = observed {
-        super::super::health::observe(&mut change, &instance.id, observation, &reason).await?;
+        super::super::health::observe(
+            &mut change,
+            &instance.id,
+            observation,
+            &reason,
+            Timestamp::now(),
+        )
+        .await?;
     }
     super::super::republish(&mut change, &instance).await?;
     change.commit(()).await?;
@@ -295,7 +302,7 @@ async fn postpone(
     let mut tx = app.store.begin().await?;
     if oauth_token::settle(&mut tx, &row, now, holder).await? && ended {
         let reason = format!("new tokens are late: {why}");
-        super::super::health::observe(&mut tx, &instance.id, Observation::TokensLate, &reason)
+        super::super::health::observe(&mut tx, &instance.id, Observation::TokensLate, &reason, now)
             .await?;
     }
     Ok(tx.commit().await?)
