@@ -256,6 +256,15 @@ impl Instance {
         }
     }
 
+    /// Returns whether [`Self::apply_auth`] replaces a header of this name.
+    pub fn replaces_header(&self, name: &str) -> bool {
+        let is_credential = match &self.credentials {
+            Credentials::Header(header, _) => header.as_str().eq_ignore_ascii_case(name),
+            Credentials::None | Credentials::Missing | Credentials::Query { .. } => false,
+        };
+        is_credential || self.headers.contains_key(name)
+    }
+
     /// Texts that must not show in a trace: the secrets of four bytes and more, and the forms in
     /// which they are sent. Longest first, so that masking one does not leave the rest of another.
     pub fn secrets(&self) -> &[String] {

@@ -2,6 +2,7 @@
 //! catalog entry knows them, and whether the instance holds them.
 
 use kanat_catalog::Entry;
+use kanat_mapping::Template;
 
 use crate::definition::{Definition, LocatedName, Trigger};
 use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity};
@@ -54,11 +55,14 @@ impl FieldUse {
     }
 }
 
-/// Returns the ids of the instances whose fields the definition names, each once.
+/// Returns the ids of the instances whose configs have a part in what the definition says: those
+/// whose fields it names, and those to which it sends headers. Each is there once.
 pub fn configured_instances(definition: &Definition, names: &dyn Names) -> Vec<String> {
-    let mut ids: Vec<String> = uses(definition, names)
-        .map(|(_, _, instance)| instance.id)
-        .collect();
+    let named = uses(definition, names).map(|(_, _, instance)| instance.id);
+    let sent = sent_headers(definition)
+        .filter(|sent| !sent.headers.is_empty())
+        .filter_map(|sent| names.instance(&sent.connector.name));
+    let mut ids: Vec<String> = named.chain(sent.map(|instance| instance.id)).collect();
     ids.sort_unstable();
     ids.dedup();
     ids
@@ -90,6 +94,68 @@ pub fn unset_fields(
             })
         })
         .collect()
+}
+
+/// Returns a warning for each header of the target and of the poll in whose place the instance
+/// sends its own. `replaces` says so of an instance's id and a header.
+pub fn replaced_headers(
+    definition: &Definition,
+    names: &dyn Names,
+    replaces: &dyn Fn(&str, &str) -> bool,
+) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for sent in sent_headers(definition) {
+        let connector = sent.connector;
+        let Some(instance) = names.instance(&connector.name) else {
+            continue;
+        };
+        let replaced = sent.headers.iter().map(|(header, _)| header);
+        found.extend(
+            replaced
+                .filter(|header| replaces(&instance.id, header))
+                .map(|header| {
+                    let message = format!(
+                        "found the header {header}, in whose place the connector {:?} sends its \
+                         own",
+                        connector.name
+                    );
+                    let path = format!("{}.{header}", sent.path);
+                    Diagnostic {
+                        severity: Severity::Warning,
+                        ..Diagnostic::error(connector.at, path, message)
+                    }
+                }),
+        );
+    }
+    found
+}
+
+/// Headers that go to a connector.
+struct SentHeaders<'d> {
+    connector: &'d LocatedName,
+    headers: &'d [(String, Template)],
+    /// Path of the headers in the definition.
+    path: &'static str,
+}
+
+fn sent_headers(definition: &Definition) -> impl Iterator<Item = SentHeaders<'_>> {
+    let target = definition.target.as_ref().map(|target| SentHeaders {
+        connector: &target.connector,
+        headers: &target.headers,
+        path: "target.headers",
+    });
+    let poll = match &definition.source.trigger {
+        Trigger::Poll(poll) => {
+            let connector = definition.source.connector.as_ref();
+            connector.map(|connector| SentHeaders {
+                connector,
+                headers: &poll.headers,
+                path: "source.poll.headers",
+            })
+        }
+        _ => None,
+    };
+    target.into_iter().chain(poll)
 }
 
 /// Returns an error for each field of an instance that is the whole secret of `source.verify` and

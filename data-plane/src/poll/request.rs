@@ -74,8 +74,6 @@ impl Requests {
             url = with(&url, &pagination.page_size_param, &size);
         }
         let mut headers = HeaderMap::new();
-        headers.insert(header::USER_AGENT, agent.clone());
-        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         for named in &poll.headers {
             let value = template(&named.text)?;
             secrets.extend(value.secret_texts(&scope, &is_secret));
@@ -113,6 +111,12 @@ impl Requests {
         if let Some(instance) = instance {
             credentials.extend(self::credentials(instance, &url, &mut headers)?);
         }
+        headers
+            .entry(header::USER_AGENT)
+            .or_insert_with(|| agent.clone());
+        headers
+            .entry(header::ACCEPT)
+            .or_insert(HeaderValue::from_static("application/json"));
         let authorized = instance.is_some();
         let mut reads_state = false;
         let named = poll.params.iter().chain(&poll.headers);
@@ -249,16 +253,8 @@ fn credentials(
 ) -> Result<Vec<(String, String)>, String> {
     instance.check_connected(Timestamp::now())?;
     let mut bare = url.clone();
-    let mut own = HeaderMap::new();
     bare.set_query(None);
-    instance.apply_auth(&mut bare, &mut own);
-    for (name, value) in own {
-        if let Some(name) =
-            name.filter(|name| !headers.contains_key(name) || *name == header::ACCEPT)
-        {
-            headers.insert(name, value);
-        }
-    }
+    instance.apply_auth(&mut bare, headers);
     Ok(bare
         .query_pairs()
         .map(|(name, value)| (name.into_owned(), value.into_owned()))

@@ -7,6 +7,42 @@ use serde_json::json;
 use super::{delivered, polling};
 
 #[tokio::test]
+async fn a_header_of_the_connector_stands_in_place_of_the_flow_s() {
+    let provider =
+        FakeTarget::scripted(|_, _| Reply::Answer(200, Vec::new(), "[{\"id\": 1}]".to_owned()))
+            .await;
+    let app = TestApp::start().await;
+    for (name, url) in [("shop", provider.url()), ("erp", provider.url())] {
+        let config = json!({
+            "base_url": url, "auth": "bearer", "token": "t0p-s3cret",
+            "headers": { "X-Tenant": "connector" },
+        });
+        let body = json!({ "catalogId": "http", "name": name, "config": config });
+        let path = "/api/v1/connectors/instances";
+        app.api.post(path, &body).await.expect(201);
+    }
+    let headers = "headers: { Authorization: \"Bearer own\", X-Tenant: flow, X-Plain: flow }";
+    let yaml = polling("paged", "/orders", &format!("    {headers}\n"));
+    let yaml = yaml.replace("method: POST", &format!("method: POST\n  {headers}"));
+    let made = app.api.flow(&yaml).await;
+    let draft = app.api.get(&format!("/api/v1/flows/{made}")).await;
+    let warnings = draft.expect(200)["warnings"].to_string();
+    for path in ["source.poll.headers", "target.headers"] {
+        for header in ["Authorization", "X-Tenant"] {
+            assert!(warnings.contains(&format!("{path}.{header}")), "{warnings}");
+        }
+        assert!(!warnings.contains(&format!("{path}.X-Plain")), "{warnings}");
+    }
+    let deploy = format!("/api/v1/flows/{made}/deploy");
+    app.api.post(&deploy, &json!({})).await.expect(200);
+    for request in provider.arrivals(2).await {
+        assert_eq!(request.header("authorization"), "Bearer t0p-s3cret");
+        assert_eq!(request.header("x-tenant"), "connector");
+        assert_eq!(request.header("x-plain"), "flow");
+    }
+}
+
+#[tokio::test]
 async fn a_link_to_another_origin_is_followed_without_credentials() {
     let elsewhere =
         FakeTarget::scripted(|_, _| Reply::Answer(200, Vec::new(), "[{\"id\": 2}]".to_owned()))

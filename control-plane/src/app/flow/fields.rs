@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use kanat_flow::fields::{configured_instances, exposed_secrets, unset_fields, unusable_secrets};
+use kanat_flow::fields::{
+    configured_instances, exposed_secrets, replaced_headers, unset_fields, unusable_secrets,
+};
 use kanat_flow::{Definition, Diagnostic, Names, Severity, check_names, literal_secrets};
 use kanat_model::Result;
 use kanat_model::id::InstanceId;
@@ -190,8 +192,9 @@ fn in_order(mut found: Vec<Diagnostic>, more: impl Iterator<Item = Diagnostic>) 
     found
 }
 
-/// The fields that the definition names and the instances do not hold, or hold for nothing. Configs
-/// are opened only of instances whose fields it names.
+/// Returns what the definition says in vain beside the configs of its instances: fields that they
+/// do not hold, or hold for nothing, and headers that they replace. Only configs that matter are
+/// opened.
 async fn unset(
     call: &Call,
     db: &mut Db,
@@ -216,5 +219,10 @@ async fn unset(
     };
     let mut faults = unset_fields(definition, names, &holds);
     faults.extend(unusable_secrets(definition, names, &text));
+    let replaces = |id: &str, header: &str| {
+        let mut instances = instances.iter();
+        instances.any(|instance| instance.id() == id && instance.replaces_header(header))
+    };
+    faults.extend(replaced_headers(definition, names, &replaces));
     Ok(faults)
 }
