@@ -18,6 +18,7 @@ mod tokens;
 mod update;
 mod versions;
 mod waiting;
+mod warnings;
 
 use kanat_tests::{Rest, rest::text};
 use serde_json::{Value, json};

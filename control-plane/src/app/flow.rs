@@ -1,5 +1,6 @@
 //! Use-cases of flows. A draft may name what does not exist yet; a deployed version may not.
 
+mod answer_fields;
 mod calling_apis;
 pub(super) mod definition;
 mod deploy;
@@ -32,6 +33,7 @@ use kanat_store::flow::{self, Filter, Flow};
 use kanat_store::{Db, flow_use, flow_version, schedule};
 
 use crate::app::{App, Call, Caller, ChangeResult, audit, change, name, resource};
+pub use answer_fields::{AnswerFields, quoted};
 pub use calling_apis::response_texts;
 pub use definition::{seal_all as seal_definitions, text as definition_text};
 pub use deploy::{

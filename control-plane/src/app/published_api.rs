@@ -6,6 +6,7 @@ mod content;
 pub mod document;
 mod publish;
 pub mod version;
+mod warnings;
 
 use kanat_model::id::PublishedApiId;
 use kanat_model::page::{ListPage, Page};
@@ -81,6 +82,8 @@ pub struct ApiView {
     /// Address at which consumers call, without a `/` at the end. None in an environment that no
     /// call reaches: one without an address that is not the default one.
     pub base_url: Option<String>,
+    /// Warnings about the version that a change has written; empty in all other answers.
+    pub warnings: Vec<String>,
 }
 
 impl ApiView {
@@ -165,7 +168,7 @@ pub async fn create(call: &Call, new: NewPublishedApi) -> Result<ChangeResult<Ap
     published_api::version::insert(&mut change, &api.id, &first).await?;
     let seen = publish::api(&mut change, api).await?;
     audit::created(call, &mut change, &seen.whole()).await?;
-    change.commit(seen).await
+    warnings::commit(change, seen, first.number).await
 }
 
 /// The environment's APIs, newest first.
@@ -217,7 +220,8 @@ pub async fn update(
     published_api::update(&mut change, &mut api).await?;
     let seen = publish::api(&mut change, api).await?;
     audit::updated(call, &mut change, &before.whole(), &seen.whole()).await?;
-    change.commit(seen).await
+    let written = seen.current().ok_or_else(Error::internal)?.number;
+    warnings::commit(change, seen, written).await
 }
 
 /// Takes an API out of service, with its keys.
@@ -261,6 +265,7 @@ async fn seen(app: &App, db: &mut Db, api: PublishedApi) -> Result<ApiView> {
         api,
         versions,
         base_url,
+        warnings: Vec::new(),
     })
 }
 

@@ -3,7 +3,7 @@
 pub mod path;
 
 use crate::{Error, Result, Timestamp};
-pub use path::Path;
+pub use path::{Path, Segment};
 
 texts! {
     /// A method that consumers call an API by.

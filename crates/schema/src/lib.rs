@@ -13,6 +13,7 @@ mod document;
 mod draft;
 mod equality;
 mod format;
+mod members;
 mod node;
 mod number;
 mod parameters;

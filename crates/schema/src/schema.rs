@@ -7,7 +7,7 @@ use kanat_json::JsonError;
 use crate::document::Document;
 use crate::node::{Id, Program};
 use crate::violation::{self, Violation};
-use crate::{check, compile, parameters, strings};
+use crate::{check, compile, members, parameters, strings};
 
 /// Error of a text that is no schema, or none that this crate takes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -78,6 +78,18 @@ impl Schema {
     /// that is not known for certain.
     pub fn refuses_strings(&self) -> bool {
         strings::are_refused(&self.program)
+    }
+
+    /// Returns the members that every object needs to fit the schema and that are not among
+    /// `names`. Members that only some objects need are left out.
+    pub fn missing_members(&self, names: &[&str]) -> Vec<&str> {
+        members::missing(&self.program, names)
+    }
+
+    /// Returns those of `names` that no object has which fits the schema, whatever their values
+    /// are. Names that only some objects may not have are left out.
+    pub fn refused_members<'n>(&self, names: &[&'n str]) -> Vec<&'n str> {
+        members::refused(&self.program, names)
     }
 
     /// Returns the parameters of a path and a query as a JSON object, with numbers, booleans, nulls

@@ -13,6 +13,8 @@ use kanat_store::flow::Flow;
 use kanat_store::published_api::uses::{self, CallingVersion};
 use kanat_store::published_api::version::Content;
 
+use super::answer_fields::AnswerFields;
+
 /// Refuses to take a flow from the APIs that call it.
 pub async fn refuse(db: &mut Db, flow: &Flow, consequence: &str) -> Result<()> {
     match called_by(&uses::callers(db, &flow.id).await?) {
@@ -36,7 +38,8 @@ pub async fn deploy_refusal(
     Ok((!faults.is_empty()).then(refused))
 }
 
-/// Returns a warning for each reason of a [`deploy_refusal`].
+/// Returns a warning for each reason of a [`deploy_refusal`], and for each version whose schema of
+/// answers the mapping of the flow cannot fit.
 pub async fn warnings(
     db: &mut Db,
     flow: &FlowId,
@@ -49,8 +52,32 @@ pub async fn warnings(
         line: 1,
         column: 1,
     };
-    let faults = faults(db, flow, definition).await?;
+    let mut faults = faults(db, flow, definition).await?;
+    faults.extend(unfit_answers(db, flow, definition).await?);
     Ok(faults.into_iter().map(warning).collect())
+}
+
+/// Returns why answers of versions that give the mapping of the flow never fit their schemas.
+async fn unfit_answers(db: &mut Db, flow: &FlowId, definition: &Definition) -> Result<Vec<String>> {
+    let mut faults = Vec::new();
+    for version in uses::calling_versions(db, flow).await? {
+        let schema = version.content.response_schema.clone();
+        let Some(schema) = schema.filter(|_| version.strict_response) else {
+            continue;
+        };
+        let Some(fields) = AnswerFields::of_flow(&version.content, definition) else {
+            continue;
+        };
+        let warnings = fields.warnings(schema).await?;
+        faults.extend(warnings.into_iter().map(|warning| {
+            format!(
+                "is called by version {} of published API {:?}: {warning}",
+                version_label(version.number),
+                version.api_name
+            )
+        }));
+    }
+    Ok(faults)
 }
 
 async fn faults(db: &mut Db, flow: &FlowId, definition: &Definition) -> Result<Vec<String>> {

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use kanat_catalog::check::header_name_fault;
 use kanat_flow::duration;
-use kanat_model::published_api::{Auth, Cors, Method, OAuth2, OnTimeout, Path, Validation};
+use kanat_model::published_api::{
+    Auth, Cors, Method, OAuth2, OnTimeout, Path, Segment, Validation,
+};
 use kanat_model::{Error, Result};
 use url::Url;
 
@@ -20,7 +22,25 @@ const MAX_CORS_AGE_SECONDS: u32 = 86_400;
 /// A path, and what is the same for all paths that match the same requests.
 pub fn path(text: &str) -> Result<(String, String)> {
     let path = Path::parse(text).map_err(|why| Error::field("path", why))?;
+    if let Some(why) = foreign_parameter(&path) {
+        return Err(Error::field("path", why));
+    }
     Ok((path.as_str().to_owned(), path.shape()))
+}
+
+/// Returns a sentence on a segment that is a parameter in other products, and a literal here.
+fn foreign_parameter(path: &Path) -> Option<String> {
+    path.segments().find_map(|segment| match segment {
+        Segment::Literal("*") => Some(
+            "has the segment \"*\": a parameter is written as {name}, and takes one segment"
+                .to_owned(),
+        ),
+        Segment::Literal(literal) => literal.strip_prefix(':').map(|name| {
+            let name = Some(name).filter(|name| !name.is_empty()).unwrap_or("name");
+            format!("has the segment {literal:?}: a parameter is written as {{{name}}}")
+        }),
+        Segment::Parameter(_) => None,
+    })
 }
 
 pub fn method(text: &str) -> Result<Method> {
@@ -208,6 +228,20 @@ mod tests {
 
     fn field<T: std::fmt::Debug>(result: Result<T>) -> String {
         result.unwrap_err().details[0].field.clone()
+    }
+
+    #[test]
+    fn a_parameter_as_others_write_it_is_refused() {
+        for (text, shown) in [
+            ("things/:id", "{id}"),
+            ("things/*", "{name}"),
+            ("things/:", "{name}"),
+        ] {
+            let error = path(text).unwrap_err();
+            assert_eq!(error.details[0].field, "path");
+            assert!(error.message.contains(shown), "{text}: {}", error.message);
+        }
+        assert!(path("things/{id}/a:b").is_ok());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use kanat_store::published_api::version::{self, Content as Texts, Version};
 use kanat_store::published_api::{self, PublishedApi};
 
 use super::content::{CheckedContent, Content};
-use super::{ApiView, current, publish, seen};
+use super::{ApiView, current, publish, seen, warnings};
 use crate::app::audit::{self, VersionOfApi};
 use crate::app::flow::{EnvironmentNames, response_scope, response_texts};
 use crate::app::{App, Call, ChangeResult, PublishTransaction};
@@ -328,7 +328,8 @@ async fn finish(
             audit::updated(call, &mut change, &of_api(before), &of_api(&version)).await?;
         }
     }
-    change.commit(SeenVersion { seen, version }).await
+    let done = warnings::commit(change, seen, number).await?;
+    Ok(done.map(|seen| SeenVersion { seen, version }))
 }
 
 /// 00:00 UTC of a day written as `YYYY-MM-DD`.

@@ -152,13 +152,17 @@ pub fn api(seen: ApiView) -> wire::PublishedApi {
             current_version: current.version,
             url: seen.url(&api.path),
             versions,
+            warnings: seen.warnings.clone(),
             etag: etag(api),
         }
     )
 }
 
 pub fn seen_version(seen: SeenVersion) -> wire::PublishedApiVersion {
-    version(&seen.seen, seen.version)
+    wire::PublishedApiVersion {
+        warnings: seen.seen.warnings.clone(),
+        ..version(&seen.seen, seen.version)
+    }
 }
 
 pub fn version(seen: &ApiView, version: Version) -> wire::PublishedApiVersion {

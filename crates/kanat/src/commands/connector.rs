@@ -201,9 +201,7 @@ impl Command {
 }
 
 fn warned(session: &Session, answer: &Json) {
-    for warning in answer.texts("warnings") {
-        session.hint(warning);
-    }
+    session.warn(answer);
     if answer.has("authorization.error") {
         let why = answer.text("authorization.error");
         session.hint(&format!(

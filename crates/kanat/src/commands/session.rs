@@ -52,8 +52,8 @@ impl Session {
         Ok(answer)
     }
 
-    /// Changes the thing at `path`, and prints it. Without a change it is an error, whose advice
-    /// says how to give one.
+    /// Changes the thing at `path`, and prints it with its warnings. Without a change it is an
+    /// error, whose advice says how to give one.
     pub async fn change(
         &self,
         path: &str,
@@ -62,7 +62,10 @@ impl Session {
         text: impl FnOnce(&Json) -> String,
     ) -> Result<()> {
         refuse_if_nothing(changes, advice)?;
-        self.print(&self.client.patch(path, changes).await?, text)
+        let answer = self.client.patch(path, changes).await?;
+        self.print(&answer, text)?;
+        self.warn(&answer);
+        Ok(())
     }
 
     /// Changes the thing at `path` as [`Self::change`] does, if it still has the `etag` of a read.
@@ -124,6 +127,13 @@ impl Session {
     pub fn hint(&self, text: &str) {
         if self.format == Format::Table {
             output::hint(&self.chosen.repeat(text));
+        }
+    }
+
+    /// Prints the warnings of an answer for a person; programs find them in it.
+    pub fn warn(&self, answer: &Json) {
+        for warning in answer.texts("warnings") {
+            self.hint(&format!("warning: {warning}"));
         }
     }
 

@@ -73,7 +73,7 @@ impl Command {
                     true => format!("version {version} of {api} is at {}", answer.text("url")),
                     false => format!("version {version} of {api} is created"),
                 };
-                session.post(&path, &body, created).await?;
+                session.warn(&session.post(&path, &body, created).await?);
                 let found = client.get(&client.path(&API, &api).await?, &[]).await?;
                 reach::hint(session, &found).await;
                 Ok(())

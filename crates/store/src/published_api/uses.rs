@@ -41,7 +41,8 @@ statements! {
 
     /// Returns the versions that serve and call the flow, in order of the names of their APIs.
     fn calling_versions(flow: &FlowId) -> Vec<CallingVersion> =
-        "SELECT published_api.name AS api_name, published_api_version.number AS number, \
+        "SELECT published_api.name AS api_name, published_api.strict_response AS \
+         strict_response, published_api_version.number AS number, \
          published_api_version.request_schema AS request_schema, \
          published_api_version.response_schema AS response_schema, \
          published_api_version.response_mapping AS response_mapping, \
@@ -57,6 +58,7 @@ record! {
     /// A version of an API that calls a flow.
     pub struct CallingVersion {
         pub api_name: String,
+        pub strict_response: bool,
         pub number: u32,
         pub content: Content {
             request_schema, response_schema, response_mapping, response_status, response_headers

@@ -59,6 +59,7 @@ fn document(api: PublishedApi, versions: Vec<Version>) -> (String, Value) {
         api,
         versions,
         base_url: Some("https://api.example.com".to_owned()),
+        warnings: Vec::new(),
     });
     let value = serde_json::from_str(&text).unwrap();
     (text, value)
