@@ -130,7 +130,7 @@ fn find(shared: &NodeContext, token: &str) -> Result<Runnable, Refusal> {
         Some(runnable) => Ok(runnable),
         None if shared.plans.is_complete() => Err(Refusal::new(
             StatusCode::NOT_FOUND,
-            "no flow has this webhook address",
+            "no deployed flow has this webhook address",
         )),
         // The flow may be one that this node has not received yet.
         None => Err(Refusal::no_plans()),

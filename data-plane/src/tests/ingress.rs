@@ -96,7 +96,12 @@ async fn an_unknown_and_an_expired_token_are_not_found() {
     }
     node.deploy(&plan, &target.url).await;
     for token in ["t-old", "t-none", "%00", "t-old%20"] {
-        assert_error(&node.post(token, "{}").await, 404, "NOT_FOUND", "no flow");
+        assert_error(
+            &node.post(token, "{}").await,
+            404,
+            "NOT_FOUND",
+            "no deployed flow",
+        );
     }
     assert_eq!(node.stored(), 0);
     node.stop().await;

@@ -100,7 +100,7 @@ async fn a_job_is_started_from_a_file_and_followed() {
         "{csv}"
     );
     let failed = cli.run(&["batch", "retry", id, "--wait"]).await.fails(1);
-    assert!(failed.contains("1 records failed"), "{failed}");
+    assert!(failed.contains("1 record failed"), "{failed}");
     let again = failed
         .split(['`', ' '])
         .find(|word| word.starts_with("bat_"))

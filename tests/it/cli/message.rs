@@ -177,6 +177,9 @@ async fn a_message_that_waits_is_discarded_before_it_is_replayed() {
     let pause = "flow letters is paused: what starts waits until `kanat flow resume letters`";
     assert!(replayed.stderr.contains(pause), "{}", replayed.stderr);
     replayed.expect();
+    let single = cli.run(&["message", "replay", &id]).await;
+    assert!(single.stderr.contains(pause), "{}", single.stderr);
+    single.expect();
     let bulk = ["message", "replay", "--flow", "letters", "--status"];
     let none = cli.run(&[&bulk[..], &["dead_letter"]].concat()).await;
     assert_eq!(none.expect(), "nothing matches: replay of 0 messages\n");

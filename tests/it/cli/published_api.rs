@@ -441,3 +441,28 @@ async fn an_api_is_shown_with_the_pages_that_may_call_and_with_its_answer() {
     assert!(words.contains("Response mapping source.total"), "{shown}");
     assert!(words.contains("CORS max age: 600 s"), "{shown}");
 }
+
+#[tokio::test]
+async fn what_cannot_work_as_it_is_given_is_refused_or_warned_of() {
+    let app = TestApp::start().await;
+    let cli = Cli::of(&app);
+    app.api.deployed(&quote("quotes")).await;
+    let create = ["api", "create", "quotes", "orders/{id}", "--method", "GET"];
+    cli.run(&[&create[..], &["--auth", "none"]].concat())
+        .await
+        .expect();
+    let call = ["api", "call", "GET /orders/{id}", "--param"];
+    let body = [&call[..], &["id=7", "--data", "{}"]].concat();
+    let refused = cli.run(&body).await.fails(2);
+    assert!(refused.contains("GET has no body"), "{refused}");
+    let empty = cli.run(&[&call[..], &["id="]].concat()).await.fails(2);
+    let said = "the parameter id of the path is empty";
+    assert!(empty.contains(said), "{empty}");
+    let colon = ["api", "create", "quotes", "orders/:id"];
+    let refused = cli.run(&colon).await.fails(1);
+    assert!(refused.contains("is written as {id}"), "{refused}");
+    let variable = ["environment", "create", "qa", "--variable", "api_token=a"];
+    let made = cli.run(&variable).await;
+    let said = "variables are no secrets: api_token";
+    assert!(made.stderr.contains(said), "{}", made.stderr);
+}

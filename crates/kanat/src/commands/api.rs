@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use kanat_model::Secret;
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::json;
 
 use super::confirm::Consent;
@@ -146,7 +146,7 @@ pub struct Call {
     /// JSON file with the body; `-` is standard input [default: null].
     #[arg(long)]
     data: Option<String>,
-    /// A parameter of the path, or of the query of GET and DELETE, as NAME=VALUE.
+    /// A parameter of the path, or else of the query, as NAME=VALUE.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     params: Vec<(String, String)>,
 }
@@ -194,6 +194,7 @@ impl Command {
 
 impl Create {
     async fn run(self, session: &Session) -> Result<()> {
+        let flow = session.client.path(&FLOW, &self.flow).await?;
         let texts = json!({
             "flowName": self.flow,
             "path": self.path,
@@ -219,6 +220,7 @@ impl Create {
             }
         });
         let answer = created.await?;
+        session.warn(&answer);
         reach::hint(session, &answer).await;
         if answer.text("authType") == "api_key" {
             let name = answer.text("name");
@@ -226,8 +228,7 @@ impl Create {
                 "make a key with `kanat key create {name:?} CONSUMER`"
             ));
         }
-        let path = session.client.path(&FLOW, &self.flow).await?;
-        let flow = session.client.get(&path, &[]).await?;
+        let flow = session.client.get(&flow, &[]).await?;
         if flow.text("status") == "draft" {
             let name = flow.text("name");
             let command = format!("kanat flow deploy {}", quoted(&name));
@@ -262,6 +263,11 @@ impl Call {
         for (name, value) in self.params {
             let place = format!("{{{name}}}");
             if url.contains(&place) {
+                if value.is_empty() {
+                    return Err(usage(format!(
+                        "the parameter {name} of the path is empty: no path has an empty segment"
+                    )));
+                }
                 url = url.replace(&place, &segment(&value));
             } else {
                 query.push((name, value));
@@ -280,7 +286,13 @@ impl Call {
         if let Some(key) = &self.key {
             request = request.bearer_auth(key.expose());
         }
-        if !matches!(method.as_str(), "GET" | "DELETE") {
+        if matches!(method.as_str(), "GET" | "DELETE") {
+            if self.data.is_some() {
+                return Err(usage(format!(
+                    "a call by {method} has no body: give the input with --param NAME=VALUE"
+                )));
+            }
+        } else {
             let data = self.data.as_deref().map(input::json).transpose()?;
             request = request.json(&data);
         }
@@ -290,6 +302,10 @@ impl Call {
             }
             called => called?,
         };
+        if called.status() == StatusCode::NO_CONTENT {
+            session.hint("204: the answer has no body, as where the `when` of the flow is false");
+            return Ok(());
+        }
         let text = called.text().await?;
         match Json::parse(&text) {
             Ok(answer) => session.print(&answer, Json::pretty),

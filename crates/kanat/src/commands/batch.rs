@@ -208,10 +208,13 @@ async fn ended(session: &Session, mut job: Json) -> Result<()> {
     }
     match status.as_str() {
         "completed" => Ok(()),
-        "completed_with_errors" => Err(failure(format!(
-            "{failed} records failed{}\nsee `kanat batch errors {id}`",
-            because(&job)
-        ))),
+        "completed_with_errors" => {
+            let records = if failed == "1" { "record" } else { "records" };
+            Err(failure(format!(
+                "{failed} {records} failed{}\nsee `kanat batch errors {id}`",
+                because(&job)
+            )))
+        }
         _ => Err(failure(format!("{id} is {status}"))),
     }
 }

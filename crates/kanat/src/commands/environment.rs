@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use kanat_catalog::redact::is_secret_header;
 use kanat_model::{Code, nearest};
 use serde_json::{Value, json};
 
@@ -122,6 +123,18 @@ impl Settings {
         .with([("retentionDays", retention_days)])
     }
 
+    /// Warns of variables whose names are those of secrets.
+    fn warn_of_secrets(&self, session: &Session) {
+        for (name, _) in &self.variables {
+            if is_secret_header(name) {
+                session.hint(&format!(
+                    "warning: variables are no secrets: {name} shows to everybody who reads the \
+                     environment, in traces and in outputs; `kanat connector create` keeps secrets"
+                ));
+            }
+        }
+    }
+
     fn names_variables(&self) -> bool {
         !self.variables.is_empty() || !self.removed.is_empty()
     }
@@ -169,6 +182,7 @@ impl Command {
                     format!("environment {} is created ({id})", environment.text("name"))
                 });
                 let name = answer.await?.text("name");
+                settings.warn_of_secrets(session);
                 session.hint(&format!("work in it with --env {}", quoted(&name)));
                 Ok(())
             }
@@ -243,7 +257,10 @@ async fn change(
         let changed = session.change_if(&path, &etag, &changes, "give a flag", text);
         match changed.await {
             Err(error) if Refusal::has_code(&error, Code::Aborted) => {}
-            changed => return changed,
+            changed => {
+                settings.warn_of_secrets(session);
+                return changed;
+            }
         }
     }
 }

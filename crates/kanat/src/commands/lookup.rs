@@ -174,11 +174,10 @@ impl Command {
 }
 
 fn changed(table: &str, answer: &Json) -> String {
-    format!(
-        "{table} has {} entries and is version {}",
-        answer.text("entries_count"),
-        answer.text("version")
-    )
+    let count = answer.text("entries_count");
+    let entries = if count == "1" { "entry" } else { "entries" };
+    let version = answer.text("version");
+    format!("{table} has {count} {entries} and is version {version}")
 }
 
 /// Returns a note about the entries of a table that are not shown. With a search the number of

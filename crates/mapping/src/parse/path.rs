@@ -78,8 +78,8 @@ impl Parser<'_> {
         let named = word.split_once('-').filter(|(first, _)| {
             Root::parse(first).is_some() || ["true", "false", "null"].contains(first)
         });
-        if let Some(called) = self.called_transform(word) {
-            hint = called;
+        if self.is_called(word) {
+            return self.unknown_function(word);
         } else if let Some((first, rest)) = named {
             hint = format!("; a minus stands between blanks: `{first} - {rest}`");
         } else if hint.is_empty() && !word.starts_with('-') {
@@ -88,16 +88,23 @@ impl Parser<'_> {
         self.unexpected(&format!("one of the roots {}{hint}", names.join(", ")))
     }
 
-    /// Returns how a transform is applied that is written as a function.
-    fn called_transform(&self, word: &str) -> Option<String> {
-        let is_called = self.here()[word.len()..].trim_start().starts_with('(');
-        let is_known = transform::functions().any(|known| known.name == word);
-        (is_called && is_known).then(|| {
-            format!(
+    /// Returns whether an opening parenthesis follows the word.
+    fn is_called(&self, word: &str) -> bool {
+        self.here()[word.len()..].trim_start().starts_with('(')
+    }
+
+    fn unknown_function(&mut self, word: &str) -> ParseError {
+        let transforms: Vec<&str> = transform::functions().map(|known| known.name).collect();
+        let hint = match transforms.contains(&word) {
+            true => format!(
                 "; `{word}` is a transform: it stands behind its value and a pipe, as in \
                  `source.value | {word}`"
-            )
-        })
+            ),
+            false => suggestion(word, &transforms),
+        };
+        self.unexpected(&format!(
+            "one of the functions if, coalesce, now, uuid{hint}"
+        ))
     }
 
     /// Returns how a word that stands alone is written as a text; with the quotes of YAML around it

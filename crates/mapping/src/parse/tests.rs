@@ -127,15 +127,21 @@ fn names_the_nearest_root_and_transform() {
         "there is no transform `Trim`; did you mean `trim`?",
     );
     refuses("source.a | xyzzy", 11, "there is no transform `xyzzy`");
+    let functions = "expected one of the functions if, coalesce, now, uuid";
     for called in ["parse_csv(source.csv)", "uppercase (source.a)"] {
         let name = called.split(['(', ' ']).next().unwrap();
         let piped = format!(
             "; `{name}` is a transform: it stands behind its value and a pipe, as in \
              `source.value | {name}`"
         );
-        refuses(called, 0, &format!("found `{name}`, {roots}{piped}"));
+        refuses(called, 0, &format!("found `{name}`, {functions}{piped}"));
     }
-    refuses("xyzzy(source.a)", 0, &format!("found `xyzzy`, {roots}"));
+    refuses("xyzzy(source.a)", 0, &format!("found `xyzzy`, {functions}"));
+    refuses(
+        "upcase(source.a)",
+        0,
+        &format!("found `upcase`, {functions}; did you mean `uppercase`?"),
+    );
 }
 
 #[test]

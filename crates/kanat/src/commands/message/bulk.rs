@@ -11,8 +11,8 @@ use kanat_model::message::{Status, check_bulk};
 use serde_json::json;
 
 use super::Filter;
-use crate::client::Refusal;
 use crate::client::name::{FLOW, segment};
+use crate::client::{Client, Refusal};
 use crate::commands::confirm::Consent;
 use crate::commands::hint::quoted;
 use crate::commands::{Query, Session, schedule};
@@ -229,7 +229,7 @@ impl Selection {
         for id in self.messages {
             let path = format!("{}/{}", at(&id), verb.as_str());
             match session.client.post(&path, &json!({})).await {
-                Ok(answer) => sent(session, verb, &id, &answer)?,
+                Ok(answer) => sent(session, verb, &id, &answer, count == 1).await?,
                 Err(error) if count == 1 => return Err(error),
                 Err(error) => {
                     refused += 1;
@@ -246,7 +246,14 @@ fn at(id: &str) -> String {
     format!("/messages/{}", segment(id))
 }
 
-fn sent(session: &Session, verb: Verb, id: &str, answer: &Json) -> Result<()> {
+/// Prints what became of a message; of an only one also that its flow is paused.
+async fn sent(
+    session: &Session,
+    verb: Verb,
+    id: &str,
+    answer: &Json,
+    is_only_one: bool,
+) -> Result<()> {
     let verb = verb.as_str();
     let new = answer.text("messageId");
     session.print(answer, |_| {
@@ -256,8 +263,17 @@ fn sent(session: &Session, verb: Verb, id: &str, answer: &Json) -> Result<()> {
             format!("{verb} of {id} as {new}")
         }
     })?;
+    // The message is sent: a flow that cannot be read is no failure.
+    if is_only_one && let Ok(flow) = flow_of(&session.client, &new).await {
+        schedule::hint_pause(session, &flow);
+    }
     session.hint(&format!("look at it with `kanat message show {new}`"));
     Ok(())
+}
+
+async fn flow_of(client: &Client, id: &str) -> Result<Json> {
+    let message = client.get(&at(id), &[]).await?;
+    client.get(&FLOW.at(&message.text("flowId")), &[]).await
 }
 
 /// Returns the command that goes on with a call that was cut off.
