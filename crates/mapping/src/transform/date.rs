@@ -12,7 +12,7 @@ use crate::value::Value;
 
 pub(super) use calendar::{STEPS, UNITS, add, difference};
 pub(crate) use calendar::{Shift, Unit};
-pub(crate) use format::{Format, unknown_letters};
+pub(crate) use format::{Format, misspelt};
 
 pub(super) fn date<'s>(value: &Value<'s>, format: &Format) -> TransformResult<'s> {
     let instant = instant::read(value)?;

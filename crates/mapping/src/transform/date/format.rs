@@ -165,10 +165,11 @@ impl Format {
     }
 }
 
-/// Returns the fault of a format with letters that are no token and stand in no brackets. `T` may
-/// part a date from a time.
-pub(crate) fn unknown_letters(format: &str) -> Option<String> {
+/// Returns the fault of a format with letters that are no token and stand in no brackets (`T` may
+/// part a date from a time), or with minutes where its month should be.
+pub(crate) fn misspelt(format: &str) -> Option<String> {
     let mut rest = format;
+    let mut names = Vec::new();
     while let Some(letter) = rest.chars().next() {
         let literal = rest
             .strip_prefix('[')
@@ -176,7 +177,10 @@ pub(crate) fn unknown_letters(format: &str) -> Option<String> {
         let token = TOKENS.iter().find(|(name, _)| rest.starts_with(name));
         rest = match (literal, token) {
             (Some((_, after)), _) => after,
-            (None, Some((name, _))) => &rest[name.len()..],
+            (None, Some((name, _))) => {
+                names.push(*name);
+                &rest[name.len()..]
+            }
             (None, None) if letter.is_ascii_alphabetic() && !matches!(letter, 'T' | 'Y') => {
                 let end = rest.find(|c| c != letter).unwrap_or(rest.len());
                 let found = &rest[..end];
@@ -189,7 +193,12 @@ pub(crate) fn unknown_letters(format: &str) -> Option<String> {
             (None, None) => &rest[letter.len_utf8()..],
         };
     }
-    None
+    let has = |letters: &[char]| names.iter().any(|name| name.starts_with(letters));
+    let lacks_month = has(&['Y']) && has(&['m']) && !has(&['M', 'H', 'h']);
+    lacks_month.then(|| {
+        let meant = format.replace('m', "M");
+        format!("found minutes (`m`) and no month (`M`); did you mean `{meant}`?")
+    })
 }
 
 /// Returns `; did you mean ...?` for letters that are no token: for a year, the whole format as it
@@ -359,7 +368,7 @@ mod tests {
             ("YYYY-[W]WW", "WW", ""),
             ("DD f", "f", ""),
         ] {
-            let fault = unknown_letters(format).unwrap();
+            let fault = misspelt(format).unwrap();
             let start = format!("found `{found}`, which is no token of a date (text stands in");
             assert!(fault.starts_with(&start), "{fault}");
             assert!(
@@ -374,7 +383,7 @@ mod tests {
             "YYYY年",
             "dddd, hh:mm A Z x",
         ] {
-            assert_eq!(unknown_letters(format), None, "{format}");
+            assert_eq!(misspelt(format), None, "{format}");
         }
     }
 
@@ -382,5 +391,26 @@ mod tests {
     fn refuses_what_is_no_format() {
         assert!(Format::parse("", TimeZone::UTC).is_err());
         assert!(Format::parse("YYY", TimeZone::UTC).is_err());
+    }
+    #[test]
+    fn minutes_in_the_place_of_the_month_are_reported() {
+        for (format, meant) in [
+            ("YYYY-mm-DD", "YYYY-MM-DD"),
+            ("DD.m.YY", "DD.M.YY"),
+            ("YYYYmm", "YYYYMM"),
+        ] {
+            let fault = misspelt(format).unwrap();
+            let expected = format!("did you mean `{meant}`?");
+            assert!(fault.ends_with(&expected), "{format}: {fault}");
+        }
+        for format in [
+            "YYYY-MM-DD HH:mm",
+            "YYYY HH:mm",
+            "mm:ss",
+            "YYYY",
+            "YYYY-MM mm",
+        ] {
+            assert_eq!(misspelt(format), None, "{format}");
+        }
     }
 }

@@ -157,7 +157,7 @@ fn date_format(of: &mut Arguments) -> Result<date::Format, ParseError> {
         date::utc()
     };
     let format = of.text(0);
-    if let Some(fault) = date::unknown_letters(&format) {
+    if let Some(fault) = date::misspelt(&format) {
         of.definition_fault(0, fault);
     }
     date::Format::parse(&format, zone).map_err(|message| of.error(0, message))
