@@ -232,7 +232,7 @@ mod tests {
                 }
             })
         };
-        let rules = Arc::new(Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap());
+        let rules = Arc::new(Rules::read(&kanat_proto::DESCRIPTORS).unwrap());
         let answer = Admission::new(rules, Arc::clone(memory))
             .layer(service)
             .oneshot(request(path, "key_1", sizes))
@@ -276,7 +276,7 @@ mod tests {
     #[tokio::test]
     async fn a_caller_has_a_quarter_and_a_call_of_one_message_begins_once_that_has_come() {
         let memory = Budget::new(400);
-        let rules = Arc::new(Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap());
+        let rules = Arc::new(Rules::read(&kanat_proto::DESCRIPTORS).unwrap());
         let calls = Arc::new(AtomicUsize::new(0));
         let service = {
             let calls = Arc::clone(&calls);

@@ -328,7 +328,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let app = Arc::new(testing::in_folder(folder.path()).await);
         let owner = testing::call(&app, Role::Owner).await;
-        let rules = Arc::new(Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap());
+        let rules = Arc::new(Rules::read(&kanat_proto::DESCRIPTORS).unwrap());
         let authentication = Authentication::new(Arc::clone(&app), rules);
         let wrong_keys = authentication.wrong_keys.clone();
         let service = authentication.layer(tower::service_fn(done));
@@ -377,7 +377,7 @@ mod tests {
     async fn a_stranger_asks_little_and_at_the_pace_of_all() {
         let folder = tempfile::tempdir().unwrap();
         let app = Arc::new(testing::in_folder(folder.path()).await);
-        let rules = Arc::new(Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap());
+        let rules = Arc::new(Rules::read(&kanat_proto::DESCRIPTORS).unwrap());
         let service = Authentication::new(Arc::clone(&app), rules).layer(tower::service_fn(done));
         let (sender, body) = tokio::sync::mpsc::unbounded_channel::<Result<_, Status>>();
         let stream = tokio_stream::wrappers::UnboundedReceiverStream::new(body);
@@ -412,7 +412,7 @@ mod tests {
         };
         let (_, key) = crate::app::api_key::create(&owner, key).await.unwrap();
         let key = format!("Bearer {}", key.unwrap().expose());
-        let rules = Arc::new(Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap());
+        let rules = Arc::new(Rules::read(&kanat_proto::DESCRIPTORS).unwrap());
         let service = Authentication::new(Arc::clone(&app), rules).layer(tower::service_fn(done));
         for (path, key, expected) in [
             (LIST, key.as_str(), false),

@@ -15,7 +15,7 @@ use kanat_net::body::BoxError;
 use kanat_net::budget::Budget;
 use kanat_net::server::answer::AtAnyPace;
 use kanat_net::{Body, Pacing};
-use kanat_proto::FILE_DESCRIPTOR_SET;
+use kanat_proto::DESCRIPTORS;
 use tonic::service::Routes;
 use tonic_web::{GrpcWebLayer, GrpcWebService};
 use tower::util::MapResponse;
@@ -68,18 +68,15 @@ impl PublicService {
         nodes: Option<RemotePlanService>,
         cors: Cors,
     ) -> Result<Self, Error> {
-        let unreadable =
-            |error: prost_reflect::DescriptorError| Error::Descriptors(error.to_string());
-        let rules = Rules::read(FILE_DESCRIPTOR_SET).map_err(Error::Descriptors)?;
+        let rules = Rules::read(&DESCRIPTORS).map_err(Error::Descriptors)?;
         let routes = grpc::routes(app).await?.prepare();
-        let validation = Validation::new(FILE_DESCRIPTOR_SET).map_err(unreadable)?;
-        let routes = validation.layer(routes);
+        let routes = Validation::new(&DESCRIPTORS).layer(routes);
         let rules = Arc::new(rules);
         let routes = Idempotency::new(Arc::clone(app), Arc::clone(&rules)).layer(routes);
         let memory = Budget::new(MAX_BODY_BYTES);
         let routes = Admission::new(Arc::clone(&rules), Arc::clone(&memory)).layer(routes);
         let api = Authentication::new(Arc::clone(app), rules).layer(routes);
-        let gateway = Gateway::new(FILE_DESCRIPTOR_SET, api.clone());
+        let gateway = Gateway::new(&DESCRIPTORS, api.clone());
         let gateway = gateway.map_err(|error| Error::Descriptors(error.to_string()))?;
         let gateway = gateway.with_options(kanat_gateway::Options {
             memory,

@@ -44,10 +44,9 @@ struct Method {
 }
 
 impl Validation {
-    /// Reads the methods from `descriptor_set`. Errors when the set cannot be read.
-    pub fn new(descriptor_set: &[u8]) -> Result<Self, prost_reflect::DescriptorError> {
-        let pool = DescriptorPool::decode(descriptor_set)?;
-        let services: Vec<_> = pool.services().collect();
+    /// Reads the methods from `descriptors`.
+    pub fn new(descriptors: &DescriptorPool) -> Self {
+        let services: Vec<_> = descriptors.services().collect();
         let methods = services.iter().flat_map(|service| service.methods());
         let methods = methods.map(|method| {
             let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
@@ -55,13 +54,13 @@ impl Validation {
                 path,
                 Method {
                     input: method.input(),
-                    filters: filters(&pool, &method),
+                    filters: filters(descriptors, &method),
                 },
             )
         });
-        Ok(Self {
+        Self {
             methods: Arc::new(methods.collect()),
-        })
+        }
     }
 }
 

@@ -255,7 +255,7 @@ const BODIES: &[(&str, &str)] = &[
 
 fn routes() -> Vec<RouteInfo> {
     let services = tonic::service::Routes::default();
-    Gateway::new(kanat_proto::FILE_DESCRIPTOR_SET, services)
+    Gateway::new(&kanat_proto::DESCRIPTORS, services)
         .unwrap()
         .routes()
 }

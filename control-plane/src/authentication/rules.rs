@@ -1,5 +1,5 @@
 //! The permission that each method needs, and whether its request and answer are streams, read from
-//! the descriptor set.
+//! the descriptors.
 
 use std::collections::{HashMap, HashSet};
 
@@ -33,7 +33,7 @@ const REFLECTION: &[&str] = &[
 /// Services of gRPC itself, for every role.
 const OF_GRPC: &[&str] = &[HEALTH, REFLECTION[0], REFLECTION[1]];
 
-/// The rules of one descriptor set.
+/// The rules of the methods.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     /// Requirements by method.
@@ -58,18 +58,17 @@ enum Need {
 }
 
 impl Rules {
-    /// Reads what the methods of a descriptor set need.
+    /// Reads what the methods of `descriptors` need.
     ///
     /// # Errors
     ///
-    /// A set that cannot be read, and a method without a permission.
-    pub fn read(descriptor_set: &[u8]) -> Result<Self, String> {
-        let pool = DescriptorPool::decode(descriptor_set).map_err(|error| error.to_string())?;
-        let option = pool.get_extension_by_name("kanat.v1.permission");
+    /// A method without a permission.
+    pub fn read(descriptors: &DescriptorPool) -> Result<Self, String> {
+        let option = descriptors.get_extension_by_name("kanat.v1.permission");
         let option = option.ok_or("there is no option kanat.v1.permission")?;
-        let runs = pool.get_extension_by_name("kanat.v1.runs");
+        let runs = descriptors.get_extension_by_name("kanat.v1.runs");
         let runs = runs.ok_or("there is no option kanat.v1.runs")?;
-        let methods = pool
+        let methods = descriptors
             .services()
             .flat_map(|service| service.methods().collect::<Vec<_>>());
         let path = |method: &MethodDescriptor| {
@@ -225,7 +224,7 @@ mod tests {
 
     #[test]
     fn methods_say_what_their_callers_need() {
-        let rules = Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap();
+        let rules = Rules::read(&kanat_proto::DESCRIPTORS).unwrap();
         for (path, permission) in [
             ("/kanat.v1.FlowService/GetFlow", Permission::Read),
             ("/kanat.v1.FlowService/ListFlows", Permission::Read),
@@ -266,7 +265,7 @@ mod tests {
 
     #[test]
     fn running_is_all_that_editors_may_do_in_a_protected_environment() {
-        let rules = Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap();
+        let rules = Rules::read(&kanat_proto::DESCRIPTORS).unwrap();
         for (path, permission) in [
             ("/kanat.v1.FlowService/GetFlow", Permission::Read),
             ("/kanat.v1.FlowService/TestFlow", Permission::Read),

@@ -212,7 +212,7 @@ pub fn gateway(input: &[u8]) {
             .expect("a runtime starts")
     });
     static GATEWAY: LazyLock<Gateway<Routes>> = LazyLock::new(|| {
-        Gateway::new(kanat_proto::FILE_DESCRIPTOR_SET, Routes::default())
+        Gateway::new(&kanat_proto::DESCRIPTORS, Routes::default())
             .expect("the descriptors are those of the API")
     });
     let mut lines = input.splitn(3, |byte| *byte == b'\n');

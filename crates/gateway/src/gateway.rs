@@ -49,11 +49,9 @@ impl Default for Options {
     }
 }
 
-/// Error of a descriptor set that cannot be served.
+/// Error of descriptors that cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the descriptor set cannot be read: {0}")]
-    Descriptors(String),
     #[error("the REST form of {method} is wrong: {reason}")]
     Method { method: String, reason: String },
 }
@@ -102,15 +100,13 @@ where
         + 'static,
     S::Future: Send + 'static,
 {
-    /// Reads the routes from `descriptor_set`; `grpc` answers the calls.
+    /// Reads the routes from `descriptors`; `grpc` answers the calls.
     ///
     /// # Errors
-    /// The set cannot be read, or the gateway does not support the annotations of a method.
-    pub fn new(descriptor_set: &[u8], grpc: S) -> Result<Self, Error> {
-        let pool = DescriptorPool::decode(descriptor_set)
-            .map_err(|e| Error::Descriptors(e.to_string()))?;
+    /// The gateway does not support the annotations of a method.
+    pub fn new(descriptors: &DescriptorPool, grpc: S) -> Result<Self, Error> {
         Ok(Self {
-            router: Arc::new(Router::new(&pool)?),
+            router: Arc::new(Router::new(descriptors)?),
             grpc,
             options: Options::default(),
         })

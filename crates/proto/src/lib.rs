@@ -1,5 +1,9 @@
-//! The contract in Rust: what `proto/` compiles to, and its descriptor set. Nothing here is written
-//! by hand.
+//! The contract in Rust: what `proto/` compiles to, and its descriptors. Nothing here is written by
+//! hand.
+
+use std::sync::LazyLock;
+
+use prost_reflect::DescriptorPool;
 
 pub mod google {
     pub mod api {
@@ -29,3 +33,8 @@ pub mod plan {
 /// Every file of `proto/` and what it imports, encoded, with custom options and comments.
 pub const FILE_DESCRIPTOR_SET: &[u8] =
     include_bytes!(concat!(env!("OUT_DIR"), "/descriptor_set.bin"));
+
+/// Descriptors of [`FILE_DESCRIPTOR_SET`]. They take several MiB, so a process decodes them once.
+pub static DESCRIPTORS: LazyLock<DescriptorPool> = LazyLock::new(|| {
+    DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("the build script has encoded the set")
+});

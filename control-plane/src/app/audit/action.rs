@@ -6,8 +6,7 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use kanat_auth::Permission;
-use kanat_proto::FILE_DESCRIPTOR_SET;
-use prost_reflect::DescriptorPool;
+use kanat_proto::DESCRIPTORS;
 
 /// Method that changes nothing that the log tells, although it needs more than reading.
 const UNAUDITED: &[&str] = &[
@@ -47,11 +46,9 @@ const OF_SYSTEM: &[(&str, &str)] = &[
     ("member", "create"),
 ];
 
-/// All actions by their texts. Descriptors that cannot be read have ended the start.
+/// All actions by their texts.
 static KNOWN: LazyLock<BTreeMap<String, Action>> = LazyLock::new(|| {
-    let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET);
-    let services = pool.iter().flat_map(DescriptorPool::services);
-    let methods = services.flat_map(|service| {
+    let methods = DESCRIPTORS.services().flat_map(|service| {
         let path = |method: &str| format!("/{}/{method}", service.full_name());
         let actions = service
             .methods()

@@ -158,15 +158,12 @@ mod tests {
     use proptest::prelude::*;
     use std::sync::LazyLock;
 
-    use prost_reflect::DescriptorPool;
-
     use super::*;
 
     /// Returns the list of records of a batch job.
     fn list() -> FieldDescriptor {
         static LIST: LazyLock<FieldDescriptor> = LazyLock::new(|| {
-            let pool = DescriptorPool::decode(kanat_proto::FILE_DESCRIPTOR_SET).unwrap();
-            let message = pool
+            let message = kanat_proto::DESCRIPTORS
                 .get_message_by_name("kanat.v1.CreateBatchJobRequest")
                 .unwrap();
             message.get_field_by_name("records").unwrap()

@@ -43,7 +43,7 @@ pub fn gateway_with(memory: &Arc<Budget>) -> Gateway<Routes> {
         memory: Arc::clone(memory),
         ..options()
     };
-    Gateway::new(kanat_proto::FILE_DESCRIPTOR_SET, routes())
+    Gateway::new(&kanat_proto::DESCRIPTORS, routes())
         .unwrap()
         .with_options(options)
 }
@@ -58,7 +58,7 @@ pub fn guarded_gateway(admit: fn(&str) -> Result<(), Status>) -> Gateway<Guarded
         }
     };
     let guarded = tower::util::BoxCloneSyncService::new(tower::service_fn(guard));
-    Gateway::new(kanat_proto::FILE_DESCRIPTOR_SET, guarded)
+    Gateway::new(&kanat_proto::DESCRIPTORS, guarded)
         .unwrap()
         .with_options(options())
 }
