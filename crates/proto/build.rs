@@ -1,5 +1,6 @@
-//! Compiles `proto/` with protox: no `protoc` is needed. The encoded descriptor set keeps the
-//! annotations and comments that the gateway, reflection and the API document read.
+//! Compiles `proto/` with protox: no `protoc` is needed. The encoded descriptor sets keep the
+//! annotations that the gateway reads. One has the comments too, for reflection and for the page of
+//! the HTTP fields.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -22,12 +23,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         compiler.encode_file_descriptor_set(),
     )?;
 
+    let commented = compiler.file_descriptor_set();
+    compiler.include_source_info(false);
+    fs::write(
+        out.join("descriptor_set_without_comments.bin"),
+        compiler.encode_file_descriptor_set(),
+    )?;
+
     tonic_prost_build::configure()
         .bytes(".kanat.node.v1.Resource.body")
         .bytes(".kanat.node.v1.SnapshotChunk.data")
         .build_client(true)
         .build_server(true)
-        .compile_fds(compiler.file_descriptor_set())?;
+        .compile_fds(commented)?;
     Ok(())
 }
 

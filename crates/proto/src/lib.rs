@@ -34,7 +34,12 @@ pub mod plan {
 pub const FILE_DESCRIPTOR_SET: &[u8] =
     include_bytes!(concat!(env!("OUT_DIR"), "/descriptor_set.bin"));
 
-/// Descriptors of [`FILE_DESCRIPTOR_SET`]. They take several MiB, so a process decodes them once.
+/// Descriptors of the files in [`FILE_DESCRIPTOR_SET`], without comments. They take megabytes, so a
+/// process decodes them once.
 pub static DESCRIPTORS: LazyLock<DescriptorPool> = LazyLock::new(|| {
-    DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("the build script has encoded the set")
+    let set = include_bytes!(concat!(
+        env!("OUT_DIR"),
+        "/descriptor_set_without_comments.bin"
+    ));
+    DescriptorPool::decode(set.as_slice()).expect("the build script has encoded the set")
 });
