@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rusqlite::Connection;
@@ -118,10 +119,15 @@ impl CheckpointHandle {
         Ok(())
     }
 
-    /// Checkpoints the write-ahead log and empties its file, as far as readers let it.
+    /// Checkpoints the write-ahead log and empties its file, as far as readers let it. Does not
+    /// wait for readers, because all callers of the writer would wait too.
     pub fn truncate_wal(&self, writer: &Connection) -> rusqlite::Result<Effect> {
         let _lock = self.shared.checkpoint_lock.lock();
-        maintenance::truncate_wal(writer)
+        let timeout_ms: u32 = writer.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
+        writer.busy_timeout(Duration::ZERO)?;
+        let truncated = maintenance::truncate_wal(writer);
+        writer.busy_timeout(Duration::from_millis(timeout_ms.into()))?;
+        truncated
     }
 
     /// Runs `commit` and returns whether it changed a page. SQLite syncs nothing for a transaction
@@ -188,8 +194,6 @@ fn checkpoint(conn: &Connection, failures: &SyncFailures) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use rusqlite::ffi;
 
     use super::*;
@@ -228,6 +232,49 @@ mod tests {
         writer.execute_batch("INSERT INTO a VALUES (2)").unwrap();
         handle.recover_after_failed_sync(&writer).unwrap();
         assert!(length() > 0, "once for each failure");
+    }
+
+    thread_local! {
+        static BUSY_CALLS: Cell<u32> = const { Cell::new(0) };
+    }
+
+    #[test]
+    fn a_truncation_does_not_wait_for_a_reader_of_an_older_frame() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.db");
+        let writer = Options::default().open_writer(&path).unwrap();
+        let (handle, _checkpointer) =
+            start(&writer, &path, &Options::default(), SyncFailures::default()).unwrap();
+        writer
+            .execute_batch("CREATE TABLE a (b); INSERT INTO a VALUES (1)")
+            .unwrap();
+        let reader = Connection::open(&path).unwrap();
+        reader.execute_batch("BEGIN; SELECT * FROM a").unwrap();
+        writer.execute_batch("INSERT INTO a VALUES (2)").unwrap();
+        // SQLite calls the handler where it would sleep for the busy timeout.
+        let count = |_| {
+            BUSY_CALLS.set(BUSY_CALLS.get() + 1);
+            false
+        };
+        writer.busy_handler(Some(count)).unwrap();
+        handle.truncate_wal(&writer).unwrap();
+        assert_eq!(BUSY_CALLS.get(), 0);
+        reader.execute_batch("COMMIT").unwrap();
+    }
+
+    #[test]
+    fn a_truncation_keeps_the_busy_timeout_of_the_connection() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.db");
+        let writer = Options::default().open_writer(&path).unwrap();
+        let (handle, _checkpointer) =
+            start(&writer, &path, &Options::default(), SyncFailures::default()).unwrap();
+        writer.busy_timeout(Duration::from_secs(5)).unwrap();
+        handle.truncate_wal(&writer).unwrap();
+        let timeout_ms: i64 = writer
+            .pragma_query_value(None, "busy_timeout", |row| row.get(0))
+            .unwrap();
+        assert_eq!(timeout_ms, 5_000);
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! The writer on a full or failed disk: it truncates the write-ahead log, releases the reserve for
 //! outcomes of accepted messages, and refuses new messages until the reserve is back.
 
-use std::time::Duration;
-
 use super::Writer;
 use super::batch::Batch;
 use crate::sqlite::failure;
@@ -92,11 +90,7 @@ impl Writer {
     /// Checkpoints and truncates the write-ahead log without waiting for locks. Returns whether the
     /// disk has room then.
     fn truncate_wal(&self, statements: &Statements<'_>) -> bool {
-        let conn = statements.conn();
-        let truncated = conn
-            .busy_timeout(Duration::ZERO)
-            .and_then(|()| self.checkpoints.truncate_wal(conn));
-        if let Err(error) = truncated {
+        if let Err(error) = self.checkpoints.truncate_wal(statements.conn()) {
             self.checkpoints
                 .sync_failures()
                 .record_if_fsync_error(&error);
