@@ -119,14 +119,14 @@ struct Day {
     last_grant: u64,
     /// Calls that were admitted since the last request.
     used_since_request: u64,
-    /// Calls of the day that were granted to no node, by the last grant.
-    left: u64,
+    /// Calls of the day that were granted to all nodes, by the last grant.
+    granted: u64,
     /// Instant before which the store has none.
     exhausted_until: Option<Instant>,
-    /// Calls that this node may still admit in an outage of the store; `None` before the first call
-    /// of the outage that the allowance does not cover, which sets this node's equal part.
-    outage_left: Option<u64>,
-    /// Calls that this node has admitted from `outage_left`, and not reported yet.
+    /// Calls that this node has admitted from its equal part of the day in an outage of the store,
+    /// since the last grant.
+    outage_admitted: u64,
+    /// Calls of `outage_admitted` that were not reported yet.
     outage_used: u64,
 }
 
@@ -367,7 +367,9 @@ impl Bucket {
         }
         self.day.allowance += grant.allowance;
         self.day.last_grant = grant.allowance;
-        (self.day.left, self.day.outage_left) = (grant.day_left, None);
+        self.day.granted = self.limits.per_day.saturating_sub(grant.day_left);
+        // The grant knows of the calls that were reported.
+        self.day.outage_admitted = self.day.outage_used;
         // Other nodes may return some.
         self.day.exhausted_until = (grant.day_left == 0).then(|| view.now + DAY_RETRY_DELAY);
         let max = RETRY_DELAY_CAP.max(self.limits.rate.period.as_duration() / 8);
@@ -418,7 +420,7 @@ impl Bucket {
         self.microtokens = self.microtokens.min(size);
         self.pool_empty_until = None;
         self.day.allowance = self.day.allowance.min(limits.per_day);
-        (self.day.exhausted_until, self.day.outage_left) = (None, None);
+        self.day.exhausted_until = None;
     }
 
     /// Refills the bucket up to now: by the share until the end of its lease, then by the equal
@@ -500,9 +502,8 @@ impl Bucket {
     }
 
     /// Decides on a call by the limit per day. While the store is unreachable, this begins a new
-    /// day at midnight, and sets the node's equal part of the day on its first use. A node that
-    /// never reached the store knows neither the calls that are left nor the number of nodes, and
-    /// has no part.
+    /// day at midnight, and the node has an equal part of the day. A node that never reached the
+    /// store knows neither the calls that are left nor the number of nodes, and has no part.
     fn day_decision(&mut self, view: &ClusterView) -> DayDecision {
         if self.limits.per_day == 0 {
             return DayDecision::Admit;
@@ -515,19 +516,13 @@ impl Bucket {
             if !view.has_store_answered {
                 return DayDecision::Refuse;
             }
-            let left = if is_today {
-                self.day.left
-            } else {
-                self.limits.per_day
-            };
             if !is_today {
                 self.day = Day {
                     number: view.today,
                     ..Day::default()
                 };
             }
-            let part = left / u64::from(view.nodes.max(1));
-            return match *self.day.outage_left.get_or_insert(part) {
+            return match self.outage_left_of_day(view) {
                 0 => DayDecision::Refuse,
                 _ => DayDecision::Admit,
             };
@@ -545,15 +540,21 @@ impl Bucket {
         }
         if self.day.allowance > 0 {
             self.day.allowance -= 1;
-        } else if let Some(left) = self
-            .day
-            .outage_left
-            .as_mut()
-            .filter(|_| view.unreachable_since.is_some())
-        {
-            *left -= 1;
+        } else if view.unreachable_since.is_some() {
+            self.day.outage_admitted += 1;
             self.day.outage_used += 1;
         }
+    }
+
+    /// Returns the calls of the day that were granted to no node, as far as this node knows.
+    fn left_of_day(&self) -> u64 {
+        self.limits.per_day.saturating_sub(self.day.granted)
+    }
+
+    /// Returns the calls that are left of this node's equal part of the day in an outage.
+    fn outage_left_of_day(&self, view: &ClusterView) -> u64 {
+        let part = self.left_of_day() / u64::from(view.nodes.max(1));
+        part.saturating_sub(self.day.outage_admitted)
     }
 
     /// Returns the number of whole tokens of this node that pay for waiting calls.

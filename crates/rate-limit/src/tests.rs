@@ -415,6 +415,46 @@ fn a_used_up_day_stays_so_for_an_idle_key_without_a_store() {
 }
 
 #[test]
+fn limits_that_change_without_a_store_leave_the_part_of_a_new_day() {
+    let mut two = Nodes::new(2, 0, 100);
+    assert!(two.call(0));
+    two.away_since = Some(two.now);
+    two.now = 60_000;
+    let mut admitted = |per_day, calls| {
+        two.limits.per_day = per_day;
+        (0..calls).filter(|_| two.call(0)).count()
+    };
+    assert_eq!(admitted(100, 10), 10, "of a part of 50");
+    assert_eq!(admitted(60, 100), 20, "of a part of 30");
+    assert_eq!(admitted(20, 100), 0, "of a part of 10");
+    assert_eq!(admitted(200, 100), 70, "of a part of 100");
+}
+
+#[test]
+fn limits_that_change_without_a_store_give_no_second_part_of_the_day() {
+    let mut two = Nodes::new(2, 0, 100);
+    assert!((0..20).all(|_| two.call(0)));
+    two.away_since = Some(two.now);
+    let mut admitted = |per_day, calls| {
+        two.limits.per_day = per_day;
+        (0..calls).filter(|_| two.call(0)).count()
+    };
+    assert_eq!(admitted(100, 10), 10, "of a part of 40");
+    assert_eq!(admitted(60, 100), 10, "of a part of 20");
+    assert_eq!(admitted(100, 100), 20, "of a part of 40");
+}
+
+#[test]
+fn a_limit_per_day_that_is_set_without_a_store_has_a_part() {
+    let mut two = Nodes::new(2, 10, 0);
+    assert!(two.call(0));
+    two.away_since = Some(two.now);
+    two.now += 20_000;
+    two.limits.per_day = 4;
+    assert_eq!((0..5).filter(|_| two.call(0)).count(), 2);
+}
+
+#[test]
 fn a_lower_limit_holds_at_once() {
     let mut one = Nodes::new(1, 100, 0);
     one.load(2, &[50]);

@@ -101,11 +101,11 @@ impl Bucket {
     }
 
     fn day_status(&self, view: &ClusterView) -> LimitStatus {
-        let left = self
-            .day
-            .outage_left
-            .filter(|_| view.unreachable_since.is_some())
-            .unwrap_or(self.day.left);
+        let left = if view.unreachable_since.is_some() {
+            self.outage_left_of_day(view)
+        } else {
+            self.left_of_day()
+        };
         let remaining = self
             .day
             .allowance
