@@ -91,10 +91,12 @@ impl Snapshot {
         self.flows.iter().map(|(_, flow)| flow)
     }
 
-    /// Returns whether the node has every environment that it is to serve.
+    /// Returns whether the node has every environment that it is to serve. A node that is to serve
+    /// none is not complete: there is always a default environment, so its list is wrong.
     pub fn is_complete(&self) -> bool {
-        let served = self.served.as_ref();
-        served.is_some_and(|served| served.iter().all(|id| self.environments.contains_key(id)))
+        self.served.as_ref().is_some_and(|served| {
+            !served.is_empty() && served.iter().all(|id| self.environments.contains_key(id))
+        })
     }
 
     pub(super) fn served(&self) -> Option<&[EnvironmentId]> {

@@ -11,7 +11,7 @@ use kanat_control_plane::push::export;
 use kanat_control_plane::push::source::Source;
 use kanat_data_plane::plans::Fallback;
 use kanat_model::Secret;
-use kanat_proto::node::v1::PublishedSets;
+use kanat_proto::node::v1::{PublishedSet, PublishedSets};
 use kanat_store::Store;
 
 use crate::settings::data_plane::Settings;
@@ -60,15 +60,21 @@ impl Elsewhere {
                 file.display()
             )
         })?;
-        let is_served = |name: &String, id: &str, of: &str| name == id || name == of;
-        sets.sets.retain(|set| {
-            let environment = set.environment.clone().unwrap_or_default();
-            self.environments.is_empty()
-                || self
-                    .environments
-                    .iter()
-                    .any(|name| is_served(name, &environment.id, &environment.name))
-        });
+        if self.environments.is_empty() {
+            return Ok(sets);
+        }
+        if let Some(missing) = self
+            .environments
+            .iter()
+            .find(|name| !sets.sets.iter().any(|set| is_of(set, name)))
+        {
+            return Err(format!(
+                "{} has no plans of environment {missing:?}",
+                file.display()
+            ));
+        }
+        sets.sets
+            .retain(|set| self.environments.iter().any(|name| is_of(set, name)));
         Ok(sets)
     }
 
@@ -80,5 +86,66 @@ impl Elsewhere {
         let sets = export::published_sets(&source, &self.environments).await;
         store.close().await;
         sets.map_err(|error| format!("what is published cannot be read: {error}"))
+    }
+}
+
+/// Returns whether a set is that of the environment with this id or name.
+fn is_of(set: &PublishedSet, id_or_name: &str) -> bool {
+    set.environment
+        .as_ref()
+        .is_some_and(|environment| environment.id == id_or_name || environment.name == id_or_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use kanat_proto::node::v1::Environment;
+
+    use super::*;
+
+    /// Reads a plan file with the environments `production` and `staging`, at a node that names
+    /// these. Returns the names of the environments of the sets.
+    async fn read(named: &[&str]) -> Result<Vec<String>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("plans");
+        let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());
+        let sets = [("env_1", "production"), ("env_2", "staging")].map(|(id, name)| PublishedSet {
+            environment: Some(Environment {
+                id: id.to_owned(),
+                name: name.to_owned(),
+                ..Environment::default()
+            }),
+            ..PublishedSet::default()
+        });
+        let sets = PublishedSets {
+            sets: sets.to_vec(),
+        };
+        std::fs::write(&file, export::seal(&sets, &sealer)).unwrap();
+        let elsewhere = Elsewhere {
+            file: Some(file),
+            database: None,
+            environments: named.iter().map(|&name| name.to_owned()).collect(),
+            sealer,
+        };
+        let sets = elsewhere.read().await?.sets;
+        Ok(sets
+            .into_iter()
+            .map(|set| set.environment.unwrap().name)
+            .collect())
+    }
+
+    #[tokio::test]
+    async fn a_plan_file_serves_the_named_environments_or_all() {
+        assert_eq!(read(&[]).await.unwrap(), ["production", "staging"]);
+        assert_eq!(read(&["staging"]).await.unwrap(), ["staging"]);
+        assert_eq!(read(&["env_1"]).await.unwrap(), ["production"]);
+    }
+
+    #[tokio::test]
+    async fn refuses_a_plan_file_that_lacks_a_named_environment() {
+        let error = read(&["staging", "canary"]).await.unwrap_err();
+        assert!(
+            error.ends_with("plans has no plans of environment \"canary\""),
+            "{error}"
+        );
     }
 }

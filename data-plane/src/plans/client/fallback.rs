@@ -26,6 +26,8 @@ pub struct Fallback(Arc<ReadSets>);
 enum Error {
     #[error("{0}")]
     Read(String),
+    #[error("they have no environment")]
+    NoEnvironment,
     #[error("the set of environment {0:?} is damaged")]
     Damaged(String),
     #[error("plans cannot be kept: {0}")]
@@ -74,8 +76,11 @@ impl PlanStreamClient {
             .into_iter()
             .map(verify)
             .collect::<Result<Vec<_>, _>>()?;
-        let served: Vec<_> = sets.iter().map(|set| set.environment_id.clone()).collect();
+        if sets.is_empty() {
+            return Err(Error::NoEnvironment);
+        }
         let held = self.plans.load();
+        let served = served_with(&held, &sets);
         let mut saved = Ok(());
         for set in sets.into_iter().filter(|set| is_newer(&held, set)) {
             let held = Arc::clone(&held);
@@ -104,6 +109,19 @@ impl PlanStreamClient {
                 .ok_or(Error::ShuttingDown)?,
         )?)
     }
+}
+
+/// Returns the environments that the node is to serve: those that it knows from a control plane,
+/// and those of the sets. An environment without a set stays, so that the node is not complete
+/// without its plans.
+fn served_with(held: &Snapshot, sets: &[EnvironmentSet]) -> Vec<EnvironmentId> {
+    let mut served = held.served().unwrap_or_default().to_vec();
+    for set in sets {
+        if !served.contains(&set.environment_id) {
+            served.push(set.environment_id.clone());
+        }
+    }
+    served
 }
 
 /// Returns whether `set` is a later generation of what the node holds, or the node holds none. A
