@@ -13,7 +13,7 @@ use kanat_proto::node::v1::node_message::Kind as Out;
 use kanat_proto::node::v1::plan_service_client::PlanServiceClient;
 use kanat_proto::node::v1::{
     Ack, ControlMessage, Delta, Drained, EnvironmentState, Heartbeat, Hello, Nack, NodeMessage,
-    Observed, Rejection, SnapshotBegin, SnapshotRequest, Welcome,
+    Observed, Rejection, SnapshotRequest, Welcome,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
@@ -177,9 +177,8 @@ impl Session<'_> {
                 In::SnapshotChunk(chunk) => self.assembling(chunk.nonce)?.push(&chunk.data)?,
                 In::SnapshotEnd(end) => {
                     self.assembling(end.nonce)?;
-                    let (begin, resources) =
-                        self.assembly.take().ok_or(Error::Protocol)?.finish()?;
-                    self.handle_snapshot(begin, resources).await?;
+                    let assembly = self.assembly.take().ok_or(Error::Protocol)?;
+                    self.handle_snapshot(assembly).await?;
                 }
                 In::Heartbeat(heartbeat) => self.handle_heartbeat(heartbeat).await?,
                 In::ObservedRequest(request) => {
@@ -328,11 +327,11 @@ impl Session<'_> {
         }
     }
 
-    async fn handle_snapshot(
-        &mut self,
-        begin: SnapshotBegin,
-        resources: Vec<kanat_proto::node::v1::Resource>,
-    ) -> Result<(), Error> {
+    async fn handle_snapshot(&mut self, assembly: Assembly) -> Result<(), Error> {
+        // A large snapshot takes long to hash.
+        let (begin, resources) = tokio::task::spawn_blocking(move || assembly.finish())
+            .await
+            .map_err(|_| Error::ShuttingDown)??;
         let current = self.current(&begin.environment_id, &begin.epoch);
         if resources.is_empty() && !current.is_empty() && !begin.allow_empty {
             let message = "an empty set would replace a full one, and is not said to be meant";
@@ -342,8 +341,13 @@ impl Session<'_> {
             );
             return self.refuse(begin.nonce, &current, message).await;
         }
-        let change = EnvironmentChange::from_snapshot(&current, &begin, resources);
-        self.apply(begin.nonce, current, change, ChangeOrigin::Snapshot)
+        let nonce = begin.nonce;
+        let read = tokio::task::spawn_blocking(move || {
+            let change = EnvironmentChange::from_snapshot(&current, &begin, resources);
+            (change, current)
+        });
+        let (change, current) = read.await.map_err(|_| Error::ShuttingDown)?;
+        self.apply(nonce, current, change, ChangeOrigin::Snapshot)
             .await
     }
 
