@@ -18,6 +18,7 @@ use kanat_store::flow_version::{self, FlowVersion};
 use kanat_store::published::Resource;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout};
 
 use super::{EnvironmentNames, calling_apis};
 use crate::app::{App, Caller, PublishTransaction, audit, timetable};
@@ -26,7 +27,8 @@ use crate::push::SetVersion;
 /// Deploys of one transaction.
 const MAX_GROUP: usize = 64;
 
-/// Time after which the deploys of a group fail as unavailable.
+/// Time after which the deploys of a group fail as unavailable, and those that were queued before
+/// the group was begun.
 const GROUP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Queues of deploys by environment.
@@ -70,6 +72,7 @@ struct DeployQueue {
 #[derive(Debug)]
 struct QueuedDeploy {
     prepared: PreparedDeploy,
+    queued_at: Instant,
     answer: oneshot::Sender<Result<DeployOutcome>>,
 }
 
@@ -92,7 +95,11 @@ impl DeployQueues {
     ) -> Result<DeployOutcome> {
         let queue = Arc::clone(self.0.lock().entry(environment.clone()).or_default());
         let (answer, ended) = oneshot::channel();
-        queue.waiting.lock().push(QueuedDeploy { prepared, answer });
+        queue.waiting.lock().push(QueuedDeploy {
+            prepared,
+            queued_at: Instant::now(),
+            answer,
+        });
         // One task for each deploy: the first writes all that wait, the others find nothing to do.
         let app = app.clone();
         let environment = environment.clone();
@@ -101,30 +108,31 @@ impl DeployQueues {
         tasks.run_to_completion(async move {
             let _active = active;
             let _writing = queue.write_lock.lock().await;
-            // The deploys of the group and those that wait after it fail as unavailable.
-            if tokio::time::timeout(GROUP_TIMEOUT, queue.serve(&app, &environment))
+            let begun = Instant::now();
+            if timeout(GROUP_TIMEOUT, queue.serve(&app, &environment))
                 .await
                 .is_err()
             {
-                queue.waiting.lock().clear();
+                queue.fail_queued_before(begun);
             }
         });
+        // A deploy of a group that timed out: the commit may have been under way.
         ended.await.unwrap_or_else(|_| {
             Err(Error::unavailable(
-                "the deploy could not be written in time",
+                "the database did not confirm the deploy in time, it may have been written",
             ))
         })
     }
 }
 
 impl DeployQueue {
-    /// Writes the deploys that wait once the environment is locked.
+    /// Writes a group of the deploys that wait once the environment is locked.
     async fn serve(&self, app: &App, environment: &EnvironmentId) {
         if self.waiting.lock().is_empty() {
             return;
         }
         let begun = PublishTransaction::begin(app, environment).await;
-        let group = self.group();
+        let group = self.take_group();
         let mut change = match begun {
             Ok(change) => change,
             Err(error) => {
@@ -142,7 +150,22 @@ impl DeployQueue {
         }
     }
 
-    fn group(&self) -> Vec<QueuedDeploy> {
+    /// Answers the deploys that have waited for the whole [`GROUP_TIMEOUT`] without a place in the
+    /// group. Nothing of them was written. Later ones wait for the next group.
+    fn fail_queued_before(&self, begun: Instant) {
+        let expired: Vec<_> = self
+            .waiting
+            .lock()
+            .extract_if(.., |waiting| waiting.queued_at <= begun)
+            .collect();
+        for waiting in expired {
+            waiting.reply(Err(Error::unavailable(
+                "the deploy could not be written in time",
+            )));
+        }
+    }
+
+    fn take_group(&self) -> Vec<QueuedDeploy> {
         let mut waiting = self.waiting.lock();
         let count = waiting.len().min(MAX_GROUP);
         waiting.drain(..count).collect()
