@@ -125,7 +125,9 @@ impl Limiter {
             if state.dropped {
                 continue;
             }
-            // Read under the lock, so that no call waits after `run` has answered all that waited.
+            // The view is read under the entry's lock. `run` first marks the store as unreachable
+            // and then locks each entry to answer its calls. So a call with the older view is in
+            // the queue by then.
             let view = self.view_of(key);
             match state.bucket.try_admit(limits, queued_calls, &view) {
                 Decision::Admit(status) => {
@@ -299,8 +301,9 @@ impl Limiter {
                 Err(_) => "no answer in time".to_owned(),
             };
             self.note_unreachable(&error);
-            // No call waits for an unreachable store. If the exchange succeeds later, its grant
-            // admits other calls that wait then.
+            // Calls that wait are answered now. One that read the state just before it changed is
+            // answered after the next attempt. If the exchange succeeds later, its grant admits
+            // other calls that wait then.
             let view = self.view();
             sent.iter()
                 .for_each(|sent| sent.entry.answer_waiting(&view));
@@ -371,7 +374,8 @@ impl Limiter {
             tracing::warn!(
                 error,
                 nodes = cluster.nodes,
-                "limits of keys and connectors cannot be shared: each node goes by its part"
+                "limits of keys and connectors cannot be shared: this node applies its equal part, \
+                 if it knows the number of nodes"
             );
             self.cluster.store(Arc::new(ClusterState {
                 unreachable_since: Some(Instant::now()),

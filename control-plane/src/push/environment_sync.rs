@@ -85,9 +85,10 @@ pub enum SyncOutcome {
     /// The message changes nothing: an answer that matches no push in flight, or a heartbeat that
     /// shows no mismatch.
     NoEffect,
-    /// The node runs another set than it should: a snapshot follows.
+    /// The node runs another set than the one it was sent: a snapshot follows.
     Mismatch,
-    /// The node runs another set than it should after two snapshots in a row: the stream is ended.
+    /// The node runs another set than the one it was sent, after two snapshots in a row: the
+    /// stream is ended.
     Broken,
 }
 

@@ -171,8 +171,8 @@ impl Source {
         tx.commit().await?;
         if renewed {
             tracing::warn!(
-                "the store has another past than what was read of it: it was restored, and gets a \
-                 new epoch",
+                "the history of the store differs from the one that was read before: it was \
+                 restored, and gets a new epoch",
             );
         }
         Ok(())

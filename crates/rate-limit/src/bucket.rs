@@ -240,7 +240,8 @@ impl Bucket {
             && self.day.allowance <= self.day.last_grant / 2
     }
 
-    /// Ends a counting interval. Returns whether the bucket has something to report to the store.
+    /// Ends a counting interval. Returns whether the bucket has something to report to the store,
+    /// or needs a share.
     pub fn tick(&mut self) -> bool {
         self.idle_ticks = if self.tick_calls == 0 {
             self.idle_ticks.saturating_add(1)
@@ -368,7 +369,7 @@ impl Bucket {
         self.day.allowance += grant.allowance;
         self.day.last_grant = grant.allowance;
         self.day.granted = self.limits.per_day.saturating_sub(grant.day_left);
-        // The grant knows of the calls that were reported.
+        // `granted` includes the calls that were reported.
         self.day.outage_admitted = self.day.outage_used;
         // Other nodes may return some.
         self.day.exhausted_until = (grant.day_left == 0).then(|| view.now + DAY_RETRY_DELAY);
@@ -566,9 +567,14 @@ impl Bucket {
 
     /// Returns the share that recent calls need, with a reserve of a quarter.
     fn wanted(&self, view: &ClusterView) -> u32 {
-        let calls = self
-            .demand
-            .max(if view.nodes > 1 { 0 } else { self.tick_calls });
+        let calls = if view.nodes > 1 {
+            self.demand
+        } else {
+            // This node may not know yet that it is not alone. The calls since the last tick count
+            // then, because there may have been no tick with demand. The store gives a node that is
+            // alone the whole limit, whatever it wants.
+            self.demand.max(self.tick_calls)
+        };
         if calls < MIN_SHARE_CALLS {
             0
         } else {

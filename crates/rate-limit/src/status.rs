@@ -12,7 +12,9 @@ pub struct LimitStatus {
     /// Calls that are left, as far as this node knows.
     pub remaining: u64,
     /// Time until the limit is restored in full. For the rate it is 1 s if calls were made, else 0:
-    /// only consumer keys show this value, and their rates are per second.
+    /// only consumer keys show this value, and their rates are per second. In a refusal by the rate
+    /// it is `retry_after`, which is longer in an outage of the store if there are more nodes than
+    /// calls per second.
     pub reset: Duration,
 }
 

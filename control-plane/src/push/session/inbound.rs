@@ -43,7 +43,7 @@ impl Session {
                         tracing::warn!(
                             node.id = %self.node.id,
                             environment.id = environment,
-                            "node has another set than it should",
+                            "the node runs another set than the one it was sent",
                         );
                     }
                 }
@@ -151,12 +151,13 @@ impl Session {
                 tracing::warn!(
                     node.id = %node,
                     environment.id = %environment,
-                    "node has another set than it should",
+                    "the node runs another set than the one it was sent",
                 );
             }
             SyncOutcome::Broken => {
                 return Err(End::Failed(Status::aborted(
-                    "a snapshot left the node with another set than it should",
+                    "after a second snapshot the node still reports another set than the one that \
+                     was sent",
                 )));
             }
         }

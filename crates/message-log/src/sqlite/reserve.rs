@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 const RESERVE_BYTES: u64 = 8 << 20;
 /// Free bytes below which a disk counts as full.
 const MIN_FREE_BYTES: u64 = 1 << 20;
-/// Length of one write. All writes have the same bytes, except a number in each block. Compression
-/// does not see this, because file systems compare at most 1 MiB.
+/// Length of one write. All writes have the same bytes, except a number in each block. The
+/// repetition does not compress, because file systems compress windows of at most 1 MiB.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Length of one block of `st_blocks`.
 const BLOCK_BYTES: u64 = 512;
