@@ -34,6 +34,6 @@ pub use control_plane::{ControlPlane, Error, Options};
 pub use identity::Issuer;
 pub use monitor::Monitor;
 pub use public_url::PublicUrl;
-pub use push::remote::{BoundNode, NodeAuthenticator, Proof};
+pub use push::remote::{BoundCredential, BoundNode, NodeAuthenticator};
 pub use retention::Retention;
 pub use service::PublicService;

@@ -9,7 +9,7 @@ use kanat_model::id::EnvironmentId;
 use kanat_model::{Error, Result};
 use kanat_plan_stream::{Hash, Kind};
 use kanat_store::announcement::announce;
-use kanat_store::published::{Resource, Step};
+use kanat_store::published::{Resource, ResourceChange};
 use kanat_store::{Announcement, Db, Tx, environment, meta, published};
 use prost::Message;
 
@@ -131,11 +131,11 @@ impl<'a> PublishTransaction<'a> {
             .iter()
             .map(|(id, body)| sealed(sealer, environment, id, body))
             .collect();
-        let steps = puts
+        let changes = puts
             .iter()
-            .map(Step::Put)
-            .chain(removals.iter().map(|id| Step::Remove(id)));
-        if let Some((first, others)) = steps.collect::<Vec<_>>().split_first() {
+            .map(ResourceChange::Put)
+            .chain(removals.iter().map(|id| ResourceChange::Remove(id)));
+        if let Some((first, others)) = changes.collect::<Vec<_>>().split_first() {
             self.generation =
                 Some(published::apply_all(&mut self.tx, environment, *first, others).await?);
         }

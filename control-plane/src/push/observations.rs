@@ -1,4 +1,4 @@
-//! Observations of connectors that nodes report, and questions for what they have not reported yet.
+//! Observations of connectors that nodes report, and requests for what they have not reported yet.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 /// Observations that wait to be processed; what exceeds them is dropped.
 const QUEUE: usize = 1000;
 
-/// How long a node may take to answer. Its build may not know the question.
+/// How long a node may take to answer. Its build may not know the request.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Report of a node.
@@ -24,19 +24,19 @@ pub enum Observation {
     Answered {
         /// The node.
         node: NodeId,
-        /// Number of the question.
+        /// Nonce of the request.
         nonce: u64,
     },
 }
 
-/// Queue of observations, and the questions that nodes were asked.
+/// Queue of observations, and the requests that were sent to nodes.
 #[derive(Debug)]
 pub struct Observations {
     queue: mpsc::Sender<Observation>,
     receiver: Mutex<Option<mpsc::Receiver<Observation>>>,
-    /// Number of the last question.
-    asked: watch::Sender<u64>,
-    /// Number of the last question that each node has answered, once the answer was processed.
+    /// Nonce of the last request.
+    last_requested: watch::Sender<u64>,
+    /// Nonce of the last request that each node has answered, once the answer was processed.
     /// Empty while nobody waits for answers.
     answered: watch::Sender<BTreeMap<NodeId, u64>>,
 }
@@ -47,7 +47,7 @@ impl Default for Observations {
         Self {
             queue,
             receiver: Mutex::new(Some(receiver)),
-            asked: watch::Sender::default(),
+            last_requested: watch::Sender::default(),
             answered: watch::Sender::default(),
         }
     }
@@ -64,12 +64,12 @@ impl Observations {
         self.receiver.lock().take()
     }
 
-    /// Returns a receiver of the numbers of questions.
-    pub fn questions(&self) -> watch::Receiver<u64> {
-        self.asked.subscribe()
+    /// Returns a receiver of the nonces of requests.
+    pub fn request_nonces(&self) -> watch::Receiver<u64> {
+        self.last_requested.subscribe()
     }
 
-    /// Notes that the answer of a node to a question has been processed.
+    /// Notes that the answer of a node to a request has been processed.
     pub fn processed(&self, node: NodeId, nonce: u64) {
         let is_awaited = self.answered.receiver_count() > 0;
         self.answered.send_modify(|answered| {
@@ -86,9 +86,9 @@ impl Observations {
     pub async fn ask(&self, nodes: &[NodeId]) {
         let mut answered = self.answered.subscribe();
         let mut nonce = 0;
-        self.asked.send_modify(|asked| {
-            *asked += 1;
-            nonce = *asked;
+        self.last_requested.send_modify(|last| {
+            *last += 1;
+            nonce = *last;
         });
         let all = answered.wait_for(|answered| {
             nodes

@@ -34,14 +34,14 @@ pub struct NodeAuthenticator {
 /// Nodes that may serve some environments.
 #[derive(Clone)]
 pub struct BoundNode {
-    pub proof: Proof,
+    pub credential: BoundCredential,
     /// Ids or names.
     pub environments: Vec<String>,
 }
 
 /// Credential of bound nodes.
 #[derive(Clone)]
-pub enum Proof {
+pub enum BoundCredential {
     /// Join token with this SHA-256.
     Token([u8; 32]),
     /// Certificate of the authority for clients that is of this DNS name.
@@ -111,13 +111,13 @@ impl NodeAuthenticator {
                 .and_then(|value| value.strip_prefix("Bearer "))
                 .unwrap_or_default(),
         );
-        let is_bound_by_token = |bound: &&BoundNode| match &bound.proof {
-            Proof::Token(expected) => bool::from(given.ct_eq(expected)),
-            Proof::Certificate(_) => false,
+        let is_bound_by_token = |bound: &&BoundNode| match &bound.credential {
+            BoundCredential::Token(expected) => bool::from(given.ct_eq(expected)),
+            BoundCredential::Certificate(_) => false,
         };
-        let is_bound_by_certificate = |bound: &&BoundNode| match &bound.proof {
-            Proof::Token(_) => false,
-            Proof::Certificate(name) => {
+        let is_bound_by_certificate = |bound: &&BoundNode| match &bound.credential {
+            BoundCredential::Token(_) => false,
+            BoundCredential::Certificate(name) => {
                 certificate.is_some_and(|certificate| certificate.is_of(name))
             }
         };
@@ -137,7 +137,7 @@ impl NodeAuthenticator {
             || (self.bound.is_empty() && self.requires_certificate);
         if !is_known {
             return Err(Status::unauthenticated(
-                "the node shows neither a token nor a certificate that is let in",
+                "the node shows no join token and no certificate that this control plane admits",
             ));
         }
         let is_by_token = knows_token || !by_token.is_empty();
@@ -263,9 +263,9 @@ mod tests {
         );
     }
 
-    fn bound(proof: Proof, environments: &[&str]) -> BoundNode {
+    fn bound(credential: BoundCredential, environments: &[&str]) -> BoundNode {
         BoundNode {
-            proof,
+            credential,
             environments: environments.iter().map(|name| (*name).to_owned()).collect(),
         }
     }
@@ -274,19 +274,19 @@ mod tests {
     fn a_bound_node_gets_in_for_its_environments_alone() {
         let by_token = || {
             bound(
-                Proof::Token(key::sha256("of-staging")),
+                BoundCredential::Token(key::sha256("of-staging")),
                 &["staging", "env_2"],
             )
         };
         let by_certificate = || {
             bound(
-                Proof::Certificate("Node-1.example.com".to_owned()),
+                BoundCredential::Certificate("Node-1.example.com".to_owned()),
                 &["staging"],
             )
         };
         let of_another = || {
             bound(
-                Proof::Certificate("node-2.example.com".to_owned()),
+                BoundCredential::Certificate("node-2.example.com".to_owned()),
                 &["production"],
             )
         };
@@ -343,7 +343,10 @@ mod tests {
 
         let apart = NodeAuthenticator::by_certificate().and_bound(vec![
             by_certificate(),
-            bound(Proof::Token(key::sha256("of-production")), &["production"]),
+            bound(
+                BoundCredential::Token(key::sha256("of-production")),
+                &["production"],
+            ),
         ]);
         assert_eq!(
             allowed(&apart, Some("of-production"), true),

@@ -200,8 +200,8 @@ impl Session {
         let mut feed_reads = self.context.watch_feed_reads();
         let mut environments = self.known_environments.clone();
         let mut drain_requests = registration.drain_requests();
-        let mut questions = self.context.observations.questions();
-        questions.borrow_and_update();
+        let mut request_nonces = self.context.observations.request_nonces();
+        request_nonces.borrow_and_update();
         let mut heartbeat = interval(HEARTBEAT_INTERVAL);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         if let Some(welcome) = self.unsent_welcome.take() {
@@ -231,8 +231,8 @@ impl Session {
                     let deadline_seconds = saturated(within.as_secs());
                     self.send(Out::Drain(Drain { deadline_seconds })).await?;
                 }
-                Ok(()) = questions.changed() => {
-                    let nonce = *questions.borrow_and_update();
+                Ok(()) = request_nonces.changed() => {
+                    let nonce = *request_nonces.borrow_and_update();
                     self.send(Out::ObservedRequest(ObservedRequest { nonce })).await?;
                 }
                 _ = environments.changed() => self.update_subscriptions(registration).await?,

@@ -90,7 +90,7 @@ pub struct SqliteLog {
     files: OpenFiles,
     /// Held by a claim, which first reads and then writes: two concurrent claims would select the
     /// same messages.
-    claims: Mutex<()>,
+    claim_lock: Mutex<()>,
     tasks: TaskTracker,
 }
 
@@ -144,7 +144,7 @@ impl SqliteLog {
             searcher,
             state,
             files,
-            claims: Mutex::new(()),
+            claim_lock: Mutex::new(()),
             tasks,
         })
     }
@@ -254,7 +254,7 @@ impl DeliveryStore for SqliteLog {
     }
 
     async fn claim(&self, claim: Claim) -> Result<Vec<ClaimedMessage>> {
-        let _one = self.claims.lock().await;
+        let _lock = self.claim_lock.lock().await;
         claim::claim(self.flushed_reader().await?, &self.writer, claim).await
     }
 

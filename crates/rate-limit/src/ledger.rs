@@ -172,13 +172,13 @@ impl Ledger {
             lease.until = lease.until.min(latest);
         }
         self.leases.sort_by_key(|lease| lease.until);
-        let (ended, going): (Vec<_>, Vec<_>) = std::mem::take(&mut self.leases)
+        let (ended, active): (Vec<_>, Vec<_>) = std::mem::take(&mut self.leases)
             .into_iter()
             .partition(|lease| {
                 let replaced = lease.node == *requester.node && lease.owner != *requester.owner;
                 lease.until <= now || replaced
             });
-        self.leases = going;
+        self.leases = active;
         let mut held: u32 = ended.iter().map(|lease| lease.share).sum();
         for lease in ended {
             let replaced = lease.node == *requester.node && lease.owner != *requester.owner;

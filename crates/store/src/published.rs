@@ -15,9 +15,9 @@ pub use set_identity::SetIdentity;
 record! {
     /// A resource as nodes know it.
     pub struct PublishedResource {
-        /// `flow/<id>`, `lookup_table/<id>` or `connector_instance/<id>`.
+        /// Kind and id, such as `flow/<id>` (`kanat_plan_stream::Kind`).
         pub resource_id: String,
-        /// SHA-256 of the body; of nothing, when removed.
+        /// SHA-256 of the body; all zeros when removed.
         pub hash: [u8; 32],
         /// The sealed body; empty when removed.
         pub sealed: Vec<u8>,
@@ -77,41 +77,44 @@ pub async fn put_all(
     first: &Resource,
     others: &[&Resource],
 ) -> Result<u64> {
-    let others: Vec<_> = others.iter().map(|resource| Step::Put(resource)).collect();
-    apply_all(db, environment, Step::Put(first), &others).await
+    let others: Vec<_> = others
+        .iter()
+        .map(|resource| ResourceChange::Put(resource))
+        .collect();
+    apply_all(db, environment, ResourceChange::Put(first), &others).await
 }
 
 /// Removes a resource, and gives the environment's next generation.
 pub async fn remove(db: &mut Db, environment: &EnvironmentId, resource_id: &str) -> Result<u64> {
-    apply_all(db, environment, Step::Remove(resource_id), &[]).await
+    apply_all(db, environment, ResourceChange::Remove(resource_id), &[]).await
 }
 
 /// Change of one resource.
 #[derive(Debug, Clone, Copy)]
-pub enum Step<'a> {
+pub enum ResourceChange<'a> {
     Put(&'a Resource),
     /// By its id.
     Remove(&'a str),
 }
 
-/// Takes several steps, each about another resource, and gives the environment's next generation,
-/// which brings all of them.
+/// Applies changes, each of another resource, and gives the environment's next generation, which
+/// brings all of them.
 pub async fn apply_all(
     db: &mut Db,
     environment: &EnvironmentId,
-    first: Step<'_>,
-    others: &[Step<'_>],
+    first: ResourceChange<'_>,
+    others: &[ResourceChange<'_>],
 ) -> Result<u64> {
-    let pairs = others.iter().map(|step| step.pair());
+    let pairs = others.iter().map(|change| change.pair());
     let generation = set_identity::next(db, environment, first.pair(), pairs).await?;
-    for step in std::iter::once(&first).chain(others) {
-        let row = step.row(generation);
+    for change in std::iter::once(&first).chain(others) {
+        let row = change.row(generation);
         db.run(PUT, &row.values_and(&[environment])).await?;
     }
     Ok(generation)
 }
 
-impl Step<'_> {
+impl ResourceChange<'_> {
     fn pair(&self) -> set_identity::Next<'_> {
         match self {
             Self::Put(resource) => (resource.id.as_str(), Some(resource.hash)),

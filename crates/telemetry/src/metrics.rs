@@ -60,7 +60,7 @@ pub struct Metrics {
     pub clock_jumps: Counter,
     /// Environments of which this node does not run the plans of its control plane's last
     /// heartbeat.
-    pub plans_lag: Gauge,
+    pub outdated_environments: Gauge,
     /// Attempts by result: `delivered`, `filtered`, or the kind of the failure.
     pub attempts: CounterFamily,
     /// Calls of adapters by result: `ok`, or the kind of the failure.
@@ -155,7 +155,7 @@ impl Metrics {
             ),
             poll_messages: ours.metric("poll_messages", "Messages that polls made"),
             clock_jumps: ours.metric("clock_jumps", "Jumps of the wall clock of more than 5 s"),
-            plans_lag: ours.metric(
+            outdated_environments: ours.metric(
                 "node_plans_behind",
                 "Environments of which this node does not run what its control plane says",
             ),

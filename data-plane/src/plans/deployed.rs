@@ -154,7 +154,7 @@ impl DeployedFlow {
     }
 
     /// Returns whether both have the same form in the message log.
-    pub(super) fn is_saved_as(&self, other: &Self) -> bool {
+    pub(super) fn has_same_saved_form(&self, other: &Self) -> bool {
         (self.version, self.saved_hash) == (other.version, other.saved_hash)
     }
 
@@ -209,7 +209,7 @@ impl CompiledFlow {
     pub fn compile(plan: FlowPlan) -> Result<Self, CompileError> {
         let counts = metrics().flows.flow(&plan.flow_id, &plan.flow_name);
         if polls(&plan) {
-            counts.polls();
+            counts.expose_poll_counters();
         }
         Self::compile_with_counters(plan, counts)
     }
@@ -352,7 +352,7 @@ mod tests {
             when: "true".to_owned(),
             ..running.clone()
         };
-        assert!(deployed(&running).is_saved_as(&deployed(&paused)));
-        assert!(!deployed(&running).is_saved_as(&deployed(&changed)));
+        assert!(deployed(&running).has_same_saved_form(&deployed(&paused)));
+        assert!(!deployed(&running).has_same_saved_form(&deployed(&changed)));
     }
 }

@@ -115,11 +115,11 @@ impl LastGoodStore {
         self.served = None;
         make_private(&self.folder)?;
         let text: String = environments.iter().map(|id| format!("{id}\n")).collect();
-        let beside = self.folder.join("environments.new");
-        let mut writer = Writer::create(&beside, SERVED_FILE.to_owned())?;
+        let temporary = self.folder.join("environments.new");
+        let mut writer = Writer::create(&temporary, SERVED_FILE.to_owned())?;
         writer.write(text.as_bytes(), &self.sealer)?;
         writer.sync()?;
-        fs::rename(&beside, self.folder.join(SERVED_FILE))?;
+        fs::rename(&temporary, self.folder.join(SERVED_FILE))?;
         sync_folder(&self.folder)?;
         self.served = Some(environments.to_vec());
         Ok(())
@@ -250,13 +250,13 @@ impl LastGoodStore {
         number: u64,
         records: impl Iterator<Item = Vec<u8>>,
     ) -> io::Result<Writer> {
-        let beside = folder.join("new");
-        let mut writer = Writer::create(&beside, context(folder, number))?;
+        let temporary = folder.join("new");
+        let mut writer = Writer::create(&temporary, context(folder, number))?;
         for record in records {
             writer.write(&record, &self.sealer)?;
         }
         writer.sync()?;
-        fs::rename(&beside, folder.join(file_name(number)))?;
+        fs::rename(&temporary, folder.join(file_name(number)))?;
         sync_folder(folder)?;
         sync_folder(&self.folder)?;
         Ok(writer)

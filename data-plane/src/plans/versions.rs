@@ -136,12 +136,12 @@ impl FlowVersions {
         Ok(())
     }
 
-    /// Refuses a flow that `environment` lacks because it was deleted. The mark may exist although
-    /// the deletion failed. It counts only if the node already runs the deleting generation or a
-    /// later one.
+    /// Refuses a flow that `environment` lacks because it was deleted. The log has a tombstone of a
+    /// deleted flow, which may exist although the deletion failed. It counts only if the node
+    /// already runs the generation that deletes the flow, or a later one.
     ///
     /// # Errors
-    /// The flow is deleted, or is marked so by a later change; the log cannot be read.
+    /// The flow is deleted, or has a tombstone of a later change; the log cannot be read.
     pub async fn refuse_deleted(
         &self,
         flow_id: &FlowId,
@@ -255,7 +255,7 @@ pub async fn save_missing(
 /// a rotated token does not.
 fn changes_saved_form(change: &FlowChange) -> bool {
     match (&change.before, &change.after) {
-        (Some(before), Some(after)) => !before.is_saved_as(after),
+        (Some(before), Some(after)) => !before.has_same_saved_form(after),
         (None, _) | (_, None) => true,
     }
 }

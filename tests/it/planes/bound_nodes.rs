@@ -95,7 +95,7 @@ async fn a_certificate_that_is_bound_opens_its_environments_and_no_other() {
     // One that the authority vouches for, and that no entry names.
     is_refused(
         &node("unknown", "staging").await,
-        "neither a token nor a certificate that is let in",
+        "no join token and no certificate that this control plane admits",
     )
     .await;
 }

@@ -28,7 +28,7 @@ use group_commit::{DeployOutcome, PreparedDeploy};
 
 /// Largest number of attempts of a deploy. An attempt fails if others change its input meanwhile.
 /// If n callers deploy one flow at once, one of them succeeds in each round.
-const TRIES: usize = 100;
+const MAX_ATTEMPTS: usize = 100;
 
 /// How the draft is put into service.
 #[derive(Debug, Default)]
@@ -101,8 +101,8 @@ pub async fn resume(call: &Call, id: &FlowId) -> Result<ChangeResult<Flow>> {
     set_status(call, id, Status::resume).await
 }
 
-/// Publishes what changed around the deployed plan of `flow`: its name, its tokens, whether it is
-/// paused.
+/// Publishes the deployed plan of `flow` again with its present name, tokens and pause, which are
+/// not part of the definition.
 pub async fn publish_again(change: &mut PublishTransaction<'_>, flow: &Flow) -> Result<()> {
     let found = deployed_plan(change.app, change, &flow.environment_id, &flow.id).await?;
     let Some(mut plan) = found else { return Ok(()) };
@@ -141,14 +141,15 @@ async fn set_status(
     change.commit(flow).await
 }
 
-/// Everything that can be wrong is found before anything is written. Made anew as long as others
-/// change what it is made from.
+/// Puts a draft or an earlier version into service. All checks come before the first write of this
+/// deploy. If others change its input meanwhile, it is prepared again, [`MAX_ATTEMPTS`] times at
+/// most.
 async fn put_into_service(
     call: &Call,
     id: &FlowId,
     asked: &DeployRequest,
 ) -> Result<ChangeResult<Deployment>> {
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         let mut tx = call.read().await?;
         let flow = call.existing(&mut tx, id).await?;
         if call.caller.find_idempotent_result(&mut tx).await?.is_some() {

@@ -12,7 +12,7 @@ use tonic::{Code, Request, Streaming};
 use super::node::Control;
 use crate::push::PlanStreamService;
 use crate::push::nodes::Status;
-use crate::push::remote::{BoundNode, NodeAuthenticator, Proof, RemotePlanService};
+use crate::push::remote::{BoundCredential, BoundNode, NodeAuthenticator, RemotePlanService};
 
 /// The stream of a node of another process.
 pub struct Stream {
@@ -23,7 +23,7 @@ pub struct Stream {
 /// Opens a stream for staging as this node, up to its welcome.
 pub async fn connect(control: &Control, token: &str, node: &str) -> Result<Stream, tonic::Status> {
     let bound = BoundNode {
-        proof: Proof::Token(key::sha256("of-staging")),
+        credential: BoundCredential::Token(key::sha256("of-staging")),
         environments: vec!["staging".to_owned()],
     };
     let access =

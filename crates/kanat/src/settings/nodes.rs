@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use kanat_control_plane::{BoundNode, Proof};
+use kanat_control_plane::{BoundCredential, BoundNode};
 use serde::{Deserialize, Serialize};
 
 /// SHA-256 of an empty text.
@@ -27,12 +27,12 @@ impl Entry {
     /// Returns what it lets in. An entry that was checked lets something in.
     pub fn bound(&self) -> Option<BoundNode> {
         Some(BoundNode {
-            proof: self.proof().ok()?,
+            credential: self.credential().ok()?,
             environments: self.environments.clone(),
         })
     }
 
-    fn proof(&self) -> Result<Proof, &'static str> {
+    fn credential(&self) -> Result<BoundCredential, &'static str> {
         match (&self.token_sha256, &self.certificate) {
             (None, None) => Err("it has neither token_sha256 nor certificate"),
             (Some(_), Some(_)) => {
@@ -42,14 +42,14 @@ impl Entry {
             (Some(token), None) if token.eq_ignore_ascii_case(EMPTY_SHA256) => {
                 Err("token_sha256 is that of an empty token")
             }
-            (Some(token), None) => digest(token).map(Proof::Token).ok_or(
+            (Some(token), None) => digest(token).map(BoundCredential::Token).ok_or(
                 "token_sha256 is not 64 hexadecimal digits: `printf %s \"$TOKEN\" | sha256sum` \
                  tells them",
             ),
             (None, Some(name)) if name.trim().is_empty() => {
                 Err("certificate is empty: it is a DNS name of the certificate")
             }
-            (None, Some(name)) => Ok(Proof::Certificate(name.clone())),
+            (None, Some(name)) => Ok(BoundCredential::Certificate(name.clone())),
         }
     }
 }
@@ -64,9 +64,9 @@ pub fn checked(
 ) -> Result<Vec<Entry>, String> {
     let entries = entries.unwrap_or_default();
     for (n, entry) in (1..).zip(&entries) {
-        let problem = match entry.proof() {
+        let problem = match entry.credential() {
             Err(problem) => problem,
-            Ok(Proof::Certificate(_)) if authority.is_none() => {
+            Ok(BoundCredential::Certificate(_)) if authority.is_none() => {
                 "certificates are looked at where tls_client_ca names their authority"
             }
             Ok(_) if entry.environments.is_empty() => {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_has_one_proof_and_some_environments() {
+    fn an_entry_has_one_credential_and_some_environments() {
         let authority = Some(Path::new("clients.pem"));
         let digest = "0f".repeat(32);
         let good = entry(Some(&digest), None, &["staging"]);

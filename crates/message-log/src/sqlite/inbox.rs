@@ -36,8 +36,10 @@ const LINGER: Duration = Duration::from_millis(5);
 /// Longest gathering, as a multiple of the time that the last group took. The factor is large,
 /// because callers need much more time for their next append than the journal needs for a record.
 const GATHER_FACTOR: u32 = 16;
-/// Longest gathering in any case, and the time of a group from which the disk counts as slow.
+/// Longest gathering in any case.
 const MAX_GATHER_TIME: Duration = Duration::from_millis(4);
+/// Duration of a group from which the disk counts as slow.
+const SLOW_GROUP: Duration = Duration::from_millis(4);
 /// Messages of the last group below which the writer does not gather.
 const MIN_GROUP: usize = 4;
 /// Messages that end a gathering on a fast disk, however many callers append.
@@ -245,7 +247,7 @@ impl State {
     /// Returns whether the next group needs no more gathering: it has no appends, the last group
     /// with appends had few, or the expected appends have arrived.
     fn is_group_ready(&self) -> bool {
-        let wanted = if self.last_duration() < MAX_GATHER_TIME {
+        let wanted = if self.last_duration() < SLOW_GROUP {
             self.expected_appends.min(MAX_GATHERED)
         } else {
             self.expected_appends

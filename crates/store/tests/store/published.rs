@@ -3,7 +3,7 @@
 use kanat_model::id::EnvironmentId;
 use kanat_plan_stream::{Hash, SetHash};
 use kanat_store::published::set_identity::{self, SetIdentity};
-use kanat_store::published::{Resource, Step};
+use kanat_store::published::{Resource, ResourceChange};
 use kanat_store::{meta, published};
 
 use crate::TestStore;
@@ -154,9 +154,9 @@ async fn what_is_published_together_has_one_generation(test: TestStore) {
         }
     );
 
-    let steps = [Step::Remove("flow/a"), Step::Put(&b)];
+    let changes = [ResourceChange::Remove("flow/a"), ResourceChange::Put(&b)];
     assert_eq!(
-        published::apply_all(&mut tx, env, Step::Remove("flow/c"), &steps)
+        published::apply_all(&mut tx, env, ResourceChange::Remove("flow/c"), &changes)
             .await
             .unwrap(),
         3

@@ -94,7 +94,7 @@ struct Polls {
 
 impl Flow {
     /// Exposes the poll counters before the first cycle.
-    pub fn polls(&self) {
+    pub fn expose_poll_counters(&self) {
         self.polls.get_or_init(Polls::default);
     }
 

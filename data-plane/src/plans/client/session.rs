@@ -92,8 +92,8 @@ pub(super) async fn run(
         outdated: Vec::new(),
     };
     session.send(Out::Hello(session.hello())).await?;
-    // Without a stream the lag is unknown: 0.
-    kanat_telemetry::metrics().plans_lag.set(0);
+    // Without a stream the number is unknown: 0.
+    kanat_telemetry::metrics().outdated_environments.set(0);
     let serve = async {
         let stream = timeout(SILENCE_TIMEOUT, control.sync(ReceiverStream::new(messages)));
         let mut inbound = stream.await.map_err(|_| Error::Silent)??.into_inner();
@@ -204,7 +204,7 @@ impl Session<'_> {
         self.note_served().await?;
         let outdated = self.client.plans.outdated(heartbeat.states);
         kanat_telemetry::metrics()
-            .plans_lag
+            .outdated_environments
             .set(i64::try_from(outdated.len()).unwrap_or(i64::MAX));
         let (repeated, first): (Vec<_>, Vec<_>) = outdated
             .into_iter()
