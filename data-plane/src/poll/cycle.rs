@@ -107,6 +107,7 @@ impl Cycle<'_> {
         let mut repeats = Repeats::of(pagination);
         let mut taken = 0;
         let mut complaint = None;
+        let mut is_whole = true;
         loop {
             let answer = self.ask(&progress.next, &mut place).await?;
             let (url, headers, mut answer) = answer;
@@ -149,6 +150,7 @@ impl Cycle<'_> {
                 page::left_out(pagination, &progress.next, whole.found.as_deref(), count)
             {
                 complaint.get_or_insert(left_out);
+                is_whole = false;
             }
             let next = page::next(
                 pagination,
@@ -173,6 +175,7 @@ impl Cycle<'_> {
                 };
                 if let Some(fault) = first.fault(self.poll) {
                     complaint.get_or_insert(fault);
+                    is_whole = false;
                 }
             }
             kanat_failpoint::hit("poll.page");
@@ -227,14 +230,15 @@ impl Cycle<'_> {
             }
             place.pass_on().await;
         }
-        let cursor = progress.cursor.or_else(|| state.cursor.clone());
-        let last_success_at = Some(progress.began_at);
-        let state = State {
-            cursor,
-            last_success_at,
+        let mut state = State {
             progress: None,
             ..state.clone()
         };
+        // The next cycle asks again for what a cycle that is not whole has left out.
+        if is_whole {
+            state.cursor = progress.cursor.or(state.cursor);
+            state.last_success_at = Some(progress.began_at);
+        }
         Ok(Outcome {
             state,
             taken,

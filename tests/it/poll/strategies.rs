@@ -185,6 +185,43 @@ async fn pages_that_are_not_asked_for_show_in_the_state_of_the_poll() {
     assert!(poll["lastError"].is_null(), "{poll}");
 }
 
+#[tokio::test]
+async fn what_a_wrong_pagination_left_out_is_read_once_it_is_right() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    let provider = FakeTarget::scripted(|received, _| {
+        let answer = if received.path.contains("since=") {
+            json!({ "items": [], "paging": {} })
+        } else if received.path.contains("token=second") {
+            json!({ "items": [{ "id": 3 }], "paging": {} })
+        } else {
+            let paging = json!({ "next_page_token": "second" });
+            json!({ "items": [{ "id": 1 }, { "id": 2 }], "paging": paging })
+        };
+        Reply::Answer(200, Vec::new(), answer.to_string())
+    })
+    .await;
+    app.api.http_instance("erp", &target.url()).await;
+    app.api.http_instance("shop", &provider.url()).await;
+    let poll = "    interval: 1s\n    records_path: items\n    record_id: id\n    params: { since: \
+                \"{{ state.last_success_at }}\" }\n    pagination: { strategy: next_token, \
+                token_path: paging.next_token, token_param: token }\n";
+    let wrong = polling("tickets", "/tickets", poll);
+    let (flow, _) = app.api.deployed(&wrong).await;
+    let error = polled(&app.api, &flow).await["lastError"].to_string();
+    assert!(error.contains("no further page was asked for"), "{error}");
+    for request in provider.arrivals(2).await {
+        assert_eq!(request.path, "/tickets");
+    }
+    let right = wrong.replace("paging.next_token", "paging.next_page_token");
+    let flow = format!("/api/v1/flows/{flow}");
+    let update = json!({ "yamlConfig": right });
+    app.api.patch(&flow, &update).await.expect(200);
+    let deploy = format!("{flow}/deploy");
+    app.api.post(&deploy, &json!({})).await.expect(200);
+    assert_eq!(delivered(&target, "tickets", 3).await, [1, 2, 3]);
+}
+
 /// A provider whose page `n` has the records of `pages[n]`; what lies behind them is `behind`.
 async fn paged(pages: Vec<Vec<u64>>, behind: Reply) -> FakeTarget {
     FakeTarget::scripted(move |received, _| {
