@@ -293,11 +293,11 @@ pub async fn validate(call: &Call, yaml_config: &str) -> Result<DefinitionReport
             let mut tx = call.read().await?;
             let names = EnvironmentNames::load(&mut tx, &call.caller.environment_id).await?;
             let errors = exposed_secrets(&definition, &names);
-            let mut warnings = fields::warnings(call, &mut tx, &definition, &names).await?;
+            let mut warnings = fields::findings(call, &mut tx, &definition, &names).await?;
             warnings.retain(|warning| !errors.iter().any(|error| error.message == warning.message));
             let environment = &call.caller.environment_id;
             if let Some(flow) = flow::find(&mut tx, environment, &definition.name).await? {
-                warnings.extend(calling_apis::warnings(&mut tx, &flow.id, &definition).await?);
+                warnings.extend(calling_apis::findings(&mut tx, &flow.id, &definition).await?);
             }
             Ok(DefinitionReport { errors, warnings })
         }
@@ -349,7 +349,8 @@ async fn details(
 ) -> Result<Details> {
     let definition = definition::stored(&call.app.sealer, &flow)?;
     let mut warnings = fields::warnings(call, db, &definition, names).await?;
-    warnings.extend(calling_apis::warnings(db, &flow.id, &definition).await?);
+    let of_callers = calling_apis::findings(db, &flow.id, &definition).await?;
+    warnings.extend(of_callers.into_iter().map(Diagnostic::into_warning));
     let plan = deployed_plan(&call.app, db, &flow.environment_id, &flow.id).await?;
     if let Some(running) = flow_version::get(db, &flow.id, flow.version).await? {
         let running = definition::stored(&call.app.sealer, &running)?;

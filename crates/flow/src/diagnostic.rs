@@ -26,7 +26,7 @@ pub struct Diagnostic {
 pub enum Severity {
     /// The definition is refused.
     Error,
-    /// A draft may have it; a deploy may not.
+    /// A draft may have it.
     Warning,
 }
 
@@ -43,6 +43,14 @@ impl Position {
 }
 
 impl Diagnostic {
+    /// Returns the same as a warning.
+    pub fn into_warning(self) -> Self {
+        Self {
+            severity: Severity::Warning,
+            ..self
+        }
+    }
+
     pub(crate) fn error(at: Position, path: impl Into<String>, message: impl Into<String>) -> Self {
         let path = path.into();
         let message = message.into();

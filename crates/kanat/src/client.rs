@@ -419,7 +419,10 @@ impl Client {
     /// # Errors
     ///
     /// [`Unreachable`] where nothing answers at another address than that of the service.
-    pub async fn call(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response> {
+    pub async fn call(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> Result<(reqwest::StatusCode, String)> {
         let sent = request.send().await;
         let response = sent.map_err(|error| match error.url() {
             Some(url) if !url.as_str().starts_with(&self.url) && !error.is_timeout() => {
@@ -429,7 +432,13 @@ impl Client {
             }
             Some(_) | None => self.unreachable(&error),
         })?;
-        good(response, advice_of_call).await
+        let status = response.status();
+        let body = response.text().await?;
+        let is_refusal = |answer: Json| answer.has("code") && answer.has("requestId");
+        if !status.is_success() && Json::parse(&body).is_ok_and(is_refusal) {
+            return Err(Refusal::read(status.as_u16(), &body, advice_of_call).into());
+        }
+        Ok((status, body))
     }
 
     /// Sends a request to the service itself.

@@ -3,6 +3,7 @@
 mod moved;
 mod protected;
 mod test;
+mod warned;
 
 use kanat_tests::cli::Cli;
 use kanat_tests::{FakeTarget, TestApp, until};

@@ -466,3 +466,18 @@ async fn what_cannot_work_as_it_is_given_is_refused_or_warned_of() {
     let said = "variables are no secrets: api_token";
     assert!(made.stderr.contains(said), "{}", made.stderr);
 }
+
+#[tokio::test]
+async fn an_answer_of_the_api_is_shown_whatever_its_status_is() {
+    let app = TestApp::start().await;
+    let cli = Cli::of(&app);
+    app.api.deployed(&quote("quotes")).await;
+    let create = ["api", "create", "quotes", "taken", "--auth", "none"];
+    let answer = ["--response", "source.total", "--response-status", "409"];
+    cli.run(&[&create[..], &answer].concat()).await.expect();
+    let data = cli.file("order.json", r#"{"total": "room 7 is taken"}"#);
+    let call = ["api", "call", "POST /taken", "--data", &data];
+    let answered = cli.run(&call).await;
+    assert_eq!(answered.stdout, "\"room 7 is taken\"\n");
+    answered.fails(1);
+}

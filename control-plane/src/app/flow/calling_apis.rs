@@ -38,23 +38,27 @@ pub async fn deploy_refusal(
     Ok((!faults.is_empty()).then(refused))
 }
 
-/// Returns a warning for each reason of a [`deploy_refusal`], and for each version whose schema of
-/// answers the mapping of the flow cannot fit.
-pub async fn warnings(
+/// Returns an error for each reason of a [`deploy_refusal`], and a warning for each version whose
+/// schema of answers the mapping of the flow cannot fit.
+pub async fn findings(
     db: &mut Db,
     flow: &FlowId,
     definition: &Definition,
 ) -> Result<Vec<Diagnostic>> {
-    let warning = |fault: String| Diagnostic {
-        severity: Severity::Warning,
-        message: format!("the flow {fault}"),
-        path: String::new(),
-        line: 1,
-        column: 1,
+    let diagnostic = |severity: Severity| {
+        move |fault: String| Diagnostic {
+            severity,
+            message: format!("the flow {fault}"),
+            path: String::new(),
+            line: 1,
+            column: 1,
+        }
     };
-    let mut faults = faults(db, flow, definition).await?;
-    faults.extend(unfit_answers(db, flow, definition).await?);
-    Ok(faults.into_iter().map(warning).collect())
+    let refusals = faults(db, flow, definition).await?.into_iter();
+    let unfit = unfit_answers(db, flow, definition).await?.into_iter();
+    let unfit = unfit.map(diagnostic(Severity::Warning));
+    let refusals = refusals.map(diagnostic(Severity::Error));
+    Ok(refusals.chain(unfit).collect())
 }
 
 /// Returns why answers of versions that give the mapping of the flow never fit their schemas.

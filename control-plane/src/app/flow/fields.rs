@@ -18,24 +18,39 @@ use super::names::EnvironmentNames;
 use super::{definition, uses};
 use crate::app::{Call, connector};
 
-/// Returns all that a draft is warned of, in order of place.
+/// Returns all that is found in a definition, in order of place. What keeps it from being deployed
+/// here is an error.
+pub async fn findings(
+    call: &Call,
+    db: &mut Db,
+    definition: &Definition,
+    names: &EnvironmentNames,
+) -> Result<Vec<Diagnostic>> {
+    let missing = check_names(definition, names).into_iter();
+    let missing = missing.map(|missing| Diagnostic {
+        severity: Severity::Error,
+        ..missing
+    });
+    let unset = unset(call, db, definition, names).await?;
+    let others = unset
+        .into_iter()
+        .chain(exposed_secrets(definition, names))
+        .chain(literal_secrets(definition))
+        .chain(definition.warnings.iter().cloned());
+    let mut found: Vec<Diagnostic> = missing.chain(others).collect();
+    found.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
+    Ok(found)
+}
+
+/// Returns all that is found in a definition that is kept as a draft, as warnings.
 pub async fn warnings(
     call: &Call,
     db: &mut Db,
     definition: &Definition,
     names: &EnvironmentNames,
 ) -> Result<Vec<Diagnostic>> {
-    let unset = unset(call, db, definition, names).await?;
-    let found = unset
-        .into_iter()
-        .chain(exposed_secrets(definition, names))
-        .chain(literal_secrets(definition))
-        .chain(definition.warnings.iter().cloned());
-    let found = found.map(|found| Diagnostic {
-        severity: Severity::Warning,
-        ..found
-    });
-    Ok(in_order(check_names(definition, names), found))
+    let found = findings(call, db, definition, names).await?;
+    Ok(found.into_iter().map(Diagnostic::into_warning).collect())
 }
 
 /// Refuses a definition that would show secrets of connectors to those who may read messages.
@@ -106,14 +121,9 @@ pub async fn faults(
     definition: &Definition,
     names: &EnvironmentNames,
 ) -> Result<Vec<Diagnostic>> {
-    let unset = unset(call, db, definition, names).await?;
-    let unset = unset
-        .into_iter()
-        .filter(|unset| unset.severity == Severity::Error);
-    Ok(in_order(
-        check_names(definition, names),
-        unset.chain(exposed_secrets(definition, names)),
-    ))
+    let mut found = findings(call, db, definition, names).await?;
+    found.retain(|found| found.severity == Severity::Error);
+    Ok(found)
 }
 
 /// Returns what of deployed flows keeps webhooks out that an instance is to verify, as it now is; a
@@ -184,12 +194,6 @@ pub async fn misnamed(call: &Call, instance: &InstanceId) -> Result<Option<Strin
             flows.join(", ")
         )
     }))
-}
-
-fn in_order(mut found: Vec<Diagnostic>, more: impl Iterator<Item = Diagnostic>) -> Vec<Diagnostic> {
-    found.extend(more);
-    found.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
-    found
 }
 
 /// Returns what the definition says in vain beside the configs of its instances: fields that they

@@ -202,10 +202,14 @@ pub fn validated(yaml: &str, found: DefinitionReport) -> wire::ValidateFlowRespo
             ..diagnostic(found)
         }
     };
+    let warned = |found: Diagnostic| wire::Diagnostic {
+        refuses_deploy: (found.severity == Severity::Error).then_some(true),
+        ..spanned(found.into_warning())
+    };
     wire::ValidateFlowResponse {
         valid: found.errors.is_empty(),
         errors: found.errors.into_iter().map(spanned).collect(),
-        warnings: found.warnings.into_iter().map(spanned).collect(),
+        warnings: found.warnings.into_iter().map(warned).collect(),
     }
 }
 

@@ -20,7 +20,7 @@ use super::{Page, Session, input};
 use crate::cli::secret;
 use crate::client::Unreachable;
 use crate::client::name::{API, FLOW, segment};
-use crate::exit::usage;
+use crate::exit::{failure, usage};
 use crate::output::{self, Json};
 use conduct::Conduct;
 
@@ -296,20 +296,23 @@ impl Call {
             let data = self.data.as_deref().map(input::json).transpose()?;
             request = request.json(&data);
         }
-        let called = match client.call(request).await {
+        let (status, text) = match client.call(request).await {
             Err(error) if error.is::<Unreachable>() => {
                 return Err(reach::explain(client, &api, &error).await);
             }
             called => called?,
         };
-        if called.status() == StatusCode::NO_CONTENT {
+        if status == StatusCode::NO_CONTENT {
             session.hint("204: the answer has no body, as where the `when` of the flow is false");
             return Ok(());
         }
-        let text = called.text().await?;
         match Json::parse(&text) {
-            Ok(answer) => session.print(&answer, Json::pretty),
-            Err(_) => output::line(&text),
+            Ok(answer) => session.print(&answer, Json::pretty)?,
+            Err(_) => output::line(&text)?,
+        }
+        match status.is_success() {
+            true => Ok(()),
+            false => Err(failure(format!("the API answered {}", status.as_u16()))),
         }
     }
 }

@@ -30,8 +30,6 @@ struct Source {
     name: String,
     file: String,
     text: String,
-    /// Warnings of the definition by itself.
-    warnings: Vec<Diagnostic>,
 }
 
 /// A definition with faults.
@@ -165,7 +163,7 @@ async fn check(
             Some(_) => Severity::Warning,
             None => Severity::Error,
         };
-        let faults = diagnostics::refusals(&answer, &source.warnings, severity);
+        let faults = diagnostics::refusals(&answer, severity);
         if faults.is_empty() {
             let warnings = diagnostics::faults(&answer, "warnings");
             if !warnings.is_empty() {
@@ -250,7 +248,6 @@ fn read(files: &[String]) -> Result<(Vec<Source>, Vec<Wrong>)> {
                 name: definition.name,
                 file,
                 text,
-                warnings: definition.warnings,
             }),
             Err(faults) => wrong.push(Wrong { file, text, faults }),
         }

@@ -147,104 +147,15 @@ pub fn faults(answer: &Json, path: &str) -> Vec<Diagnostic> {
     answer.list(path).iter().map(excerpt::of_answer).collect()
 }
 
-/// The faults in an answer to a check for which a deploy is refused, each with this severity. `own`
-/// are the warnings of the definition by itself, which is deployed with them.
-pub fn refusals(answer: &Json, own: &[Diagnostic], severity: Severity) -> Vec<Diagnostic> {
-    let mut warnings = faults(answer, "warnings");
-    warnings.retain(|warning| !is_deployed(warning, own));
-    let found = faults(answer, "errors").into_iter().chain(warnings);
+/// The faults in an answer to a check for which a deploy is refused, each with this severity.
+pub fn refusals(answer: &Json, severity: Severity) -> Vec<Diagnostic> {
+    let warnings = answer.list("warnings").iter();
+    let warnings = warnings.filter(|warning| warning.text("refusesDeploy") == "true");
+    let found = answer.list("errors").iter().chain(warnings);
     found
-        .map(|fault| Diagnostic { severity, ..fault })
+        .map(|fault| Diagnostic {
+            severity,
+            ..excerpt::of_answer(fault)
+        })
         .collect()
-}
-
-/// Returns whether a definition with this warning is deployed nevertheless: a field of an instance
-/// may get its value later, unless it is what callers are verified by, and a secret that is written
-/// out is taken, as is what has a meaning that was hardly meant. What the environment lacks refuses
-/// the deploy.
-fn is_deployed(warning: &Diagnostic, own: &[Diagnostic]) -> bool {
-    let is_unset = warning
-        .message
-        .ends_with("which the connector instance does not have set");
-    let is_secret = warning
-        .message
-        .starts_with("found a secret that is written out");
-    let is_own = own.iter().any(|known| known.message == warning.message);
-    is_own || is_secret || is_unset && !warning.path.starts_with("source.verify")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// An environment with one instance, which is of the entry `http`.
-    struct OneInstance;
-
-    impl Names for OneInstance {
-        fn instance(&self, name: &str) -> Option<InstanceRef> {
-            (name == "erp").then(|| InstanceRef {
-                id: "ci_1".to_owned(),
-                entry: "http".to_owned(),
-            })
-        }
-
-        fn instances_of(&self, _: &str) -> Vec<InstanceRef> {
-            Vec::new()
-        }
-
-        fn table(&self, _: &str) -> bool {
-            false
-        }
-
-        fn adapter(&self, _: &str) -> Option<String> {
-            None
-        }
-
-        fn instance_names(&self) -> Vec<String> {
-            Vec::new()
-        }
-
-        fn table_names(&self) -> Vec<String> {
-            Vec::new()
-        }
-
-        fn adapter_names(&self) -> Vec<String> {
-            Vec::new()
-        }
-
-        fn variable(&self, _: &str) -> bool {
-            false
-        }
-
-        fn variable_names(&self) -> Vec<String> {
-            Vec::new()
-        }
-    }
-
-    #[test]
-    fn a_field_without_a_value_is_deployed_and_a_missing_name_is_not() {
-        let text = "flow: x\nversion: 1\nsource:\n  trigger: manual\ntarget:\n  connector: erp\n  \
-                    endpoint: /{{ instance.base_url }}\n  method: POST\nmapping:\n  a: source.a | \
-                    lookup(missing)\n";
-        let definition = kanat_flow::parse(text).unwrap();
-        let unset = kanat_flow::fields::unset_fields(&definition, &OneInstance, &|_, _| false);
-        let missing = kanat_flow::check_names(&definition, &OneInstance);
-        let are_deployed = |found: &[Diagnostic], own: &[Diagnostic]| {
-            assert!(!found.is_empty());
-            found.iter().all(|warning| is_deployed(warning, own))
-        };
-        assert!(are_deployed(&unset, &[]));
-        assert!(!are_deployed(&missing, &definition.warnings));
-        for (line, other) in [
-            ("target:", "when: source.total | decimal(2) > 100\ntarget:"),
-            ("source.a | lookup(missing)", "source.x | default(item)"),
-            (
-                "  method: POST\n",
-                "  method: POST\n  headers: { Content-Type: application/xml }\n",
-            ),
-        ] {
-            let own = kanat_flow::parse(&text.replace(line, other)).unwrap();
-            assert!(are_deployed(&own.warnings, &own.warnings), "{other}");
-        }
-    }
 }

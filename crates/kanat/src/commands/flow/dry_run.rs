@@ -19,8 +19,7 @@ pub async fn check(session: &Session, name: &str, holder: &Json) -> Result<()> {
     let text = holder.text("yamlConfig");
     let body = json!({ "yamlConfig": text });
     let answer = session.client.check("/flows/validate", &body).await?;
-    let own = kanat_flow::parse(&text).map_or_else(|_| Vec::new(), |found| found.warnings);
-    let refusals = diagnostics::refusals(&answer, &own, Severity::Error);
+    let refusals = diagnostics::refusals(&answer, Severity::Error);
     if !refusals.is_empty() {
         diagnostics::complain(name, &text, &refusals);
         let count = diagnostics::counted(refusals.len());
