@@ -232,6 +232,12 @@ async fn a_test_shows_the_call_and_a_file_of_another_flow_is_refused() {
     cli.run(&["flow", "update", "by-hand", "other.yaml", "--rename"])
         .await
         .expect();
+    let named = cli
+        .run(&["flow", "rollback", "other", "1", "--discard-draft"])
+        .await;
+    let warning = "and the flow is named";
+    assert!(named.stderr.contains(warning), "{}", named.stderr);
+    named.expect();
     cli.run(&["flow", "pause", "other"]).await.expect();
     cli.run(&["flow", "pause", "other"]).await.expect();
     assert!(target.received().is_empty());

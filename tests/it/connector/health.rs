@@ -80,6 +80,22 @@ async fn calls_of_flows_show_the_health_of_an_instance() {
 }
 
 #[tokio::test]
+async fn one_good_call_is_a_first_judgement() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    let id = app.api.http_instance("erp", &target.url()).await;
+    let yaml = crate::webhook::passthrough("working");
+    let (_, url) = app.api.deployed(&yaml).await;
+    let message = app.api.webhook(&url, &json!({})).await;
+    app.api.message_becomes(&message, "delivered").await;
+    let path = format!("/api/v1/connectors/instances/{id}");
+    let check = format!("{path}/schemas/check");
+    app.api.post(&check, &json!({})).await.expect(200);
+    let health = app.api.get(&format!("{path}/health")).await.expect(200);
+    assert_eq!(health["status"], "healthy", "{health}");
+}
+
+#[tokio::test]
 async fn calls_before_a_change_of_the_config_do_not_count() {
     let app = TestApp::start().await;
     let target =

@@ -25,9 +25,12 @@ pub async fn observe(
     at: Timestamp,
 ) -> Result<()> {
     let known = connector_health::get(db, id).await?;
-    let was_judged_by_calls =
-        |known: &ConnectorHealth| ails(known) && known.reason.contains(CALLS_FAILED);
-    let heals = observation.heals() && known.as_ref().is_some_and(was_judged_by_calls);
+    let is_open = |known: &ConnectorHealth| {
+        known.status == Health::Unknown.as_str()
+            || ails(known) && known.reason.contains(CALLS_FAILED)
+    };
+    // Good calls, however few, are a first judgement, and end a bad one that calls led to.
+    let heals = observation.heals() && known.as_ref().is_none_or(is_open);
     let observation = if heals {
         Observation::Passed
     } else {

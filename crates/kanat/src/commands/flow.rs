@@ -169,13 +169,7 @@ impl Command {
                     }
                 };
                 session.print(&deployed, |flow| show::deployed_after(&before, flow))?;
-                // What has changed around it since may keep senders out, too.
-                let checked = session.client.get(&path, &[]).await?;
-                session.hint(show::warnings(&checked).trim_end());
-                if let Some(standing) = schedule::standing(&session.client, &deployed).await? {
-                    session.hint(&standing);
-                }
-                Ok(())
+                hint_of_deployed(session, &path, &deployed).await
             }
             Self::Pause { flow } => bring_to(session, &flow, "paused", "pause").await,
             Self::Resume { flow } => bring_to(session, &flow, "active", "resume").await,
@@ -222,10 +216,7 @@ impl Command {
                 let rolled_back = session
                     .post(&format!("{path}/rollback"), &body, show::deployed)
                     .await?;
-                if let Some(standing) = schedule::standing(&session.client, &rolled_back).await? {
-                    session.hint(&standing);
-                }
-                Ok(())
+                hint_of_deployed(session, &path, &rolled_back).await
             }
             Self::RotateWebhookToken { flow, rotation } => rotate(session, &flow, &rotation).await,
             Self::Delete { flow, consent } => delete(session, &flow, consent).await,
@@ -295,6 +286,20 @@ async fn resumes(
     consent.ask(&format!(
         "flow {flow} is paused and will run again; held messages that go on: {held}"
     ))
+}
+
+/// Says of a flow that was deployed what it is warned of, and when it is due. What has changed
+/// around it since its check may keep senders out, too.
+async fn hint_of_deployed(session: &Session, path: &str, deployed: &Json) -> Result<()> {
+    let checked = session.client.get(path, &[]).await?;
+    let warnings = show::warnings(&checked);
+    if !warnings.is_empty() {
+        session.hint(warnings.trim_end());
+    }
+    if let Some(standing) = schedule::standing(&session.client, deployed).await? {
+        session.hint(&standing);
+    }
+    Ok(())
 }
 
 /// Says of a flow which of its connectors a deploy would replace by others of the same names.

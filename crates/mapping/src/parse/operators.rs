@@ -1,7 +1,8 @@
 //! Operators, from the loosest to the tightest: `or`, `and`, `not` and comparisons; after the pipe
 //! `+` and `-`, then `*`, `/` and `%`, then the minus before a term.
 
-use super::{ParseResult, Parser, comparison};
+use super::comparison::{self, Type, type_of};
+use super::{ParseResult, Parser};
 use crate::ParseError;
 use crate::node::{Arithmetic, Node, Operator};
 
@@ -86,16 +87,34 @@ impl Parser<'_> {
         signs: &[Arithmetic],
         operand: impl Fn(&mut Self) -> ParseResult<Node>,
     ) -> ParseResult<Node> {
+        let offset = self.position;
         let first = operand(self)?;
         let mut others = Vec::new();
         while let Some(sign) = self.sign(signs) {
             others.push((sign, operand(self)?));
         }
-        Ok(if others.is_empty() {
-            first
-        } else {
-            Node::Arithmetic(Box::new(first), others)
-        })
+        if others.is_empty() {
+            return Ok(first);
+        }
+        self.warn_of_texts(offset, &first, &others);
+        Ok(Node::Arithmetic(Box::new(first), others))
+    }
+
+    /// Warns of an operand that is a text for every message: the expression always fails.
+    fn warn_of_texts(&mut self, offset: usize, first: &Node, others: &[(Arithmetic, Node)]) {
+        let mut operands = others.iter().map(|(_, node)| node).chain([first]);
+        let is_text = |node: &Node| type_of(node, &self.elements) == Some(Type::Text);
+        if !operands.any(is_text) {
+            return;
+        }
+        let hint = match others {
+            [(Arithmetic::Add, _), ..] => "texts are joined with `concat`",
+            _ => "`number` makes a number of a text",
+        };
+        let message = format!("found arithmetic with a text, which always fails; {hint}");
+        self.references
+            .warnings
+            .push(ParseError::new(offset, message));
     }
 
     fn sign(&mut self, signs: &[Arithmetic]) -> Option<Arithmetic> {

@@ -291,3 +291,30 @@ fn notes_what_is_named_outside() {
     assert_eq!(references.adapters[0].name.as_str(), "tidy");
     assert_eq!(references.adapters[0].offset, 57);
 }
+
+#[test]
+fn warns_of_arithmetic_with_a_text() {
+    let warnings = |text: &str| expression(text).unwrap().1.warnings;
+    for (text, hint) in [
+        (r#"source.a + "x""#, "texts are joined with `concat`"),
+        ("'x' + source.a", "texts are joined with `concat`"),
+        (
+            "source.a * (source.b | uppercase)",
+            "`number` makes a number of a text",
+        ),
+        (
+            "trigger.query.page - 1",
+            "`number` makes a number of a text",
+        ),
+    ] {
+        let message = format!("found arithmetic with a text, which always fails; {hint}");
+        assert_eq!(warnings(text), [ParseError::new(0, message)], "{text}");
+    }
+    for text in [
+        "source.a + 1",
+        "(trigger.query.page | number) - 1",
+        "source.a + source.b",
+    ] {
+        assert_eq!(warnings(text), [], "{text}");
+    }
+}

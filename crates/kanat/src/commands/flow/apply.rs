@@ -112,7 +112,11 @@ impl Apply {
                 Some(_) if version == running => "is unchanged",
                 Some(_) => "is updated",
             };
-            format!("flow {name} {done} ({status}, version {version})")
+            let address = match flow.has("webhookUrl") && before.is_none() {
+                true => format!("\npost to {}", flow.text("webhookUrl")),
+                false => String::new(),
+            };
+            format!("flow {name} {done} ({status}, version {version}){address}")
         })?;
         if let Some(standing) = schedule::standing(client, &answer).await? {
             session.hint(&standing);
