@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use kanat_message_log::{Error, SettleOutcome};
+use kanat_message_log::{Error, LeasedWriteOutcome};
 use kanat_model::backoff::Backoff;
 use kanat_model::id::MessageId;
 use kanat_telemetry::{Throttle, metrics};
@@ -19,21 +19,21 @@ static FAILED_WRITES: Throttle = Throttle::new();
 
 /// Retries `write` until it is durable, or until the log reports that the message belongs to
 /// another node.
-pub(crate) async fn persist<F>(message: &MessageId, write: impl Fn() -> F) -> SettleOutcome
+pub(crate) async fn persist<F>(message: &MessageId, write: impl Fn() -> F) -> LeasedWriteOutcome
 where
-    F: Future<Output = Result<SettleOutcome, Error>>,
+    F: Future<Output = Result<LeasedWriteOutcome, Error>>,
 {
     let mut failures = 0;
     loop {
         match write().await {
-            Ok(SettleOutcome::Done) => return SettleOutcome::Done,
-            Ok(SettleOutcome::Fenced) => {
+            Ok(LeasedWriteOutcome::Done) => return LeasedWriteOutcome::Done,
+            Ok(LeasedWriteOutcome::Fenced) => {
                 metrics().settles_fenced.inc();
                 tracing::warn!(
                     message.id = %message,
                     "an outcome came too late: the message was taken over",
                 );
-                return SettleOutcome::Fenced;
+                return LeasedWriteOutcome::Fenced;
             }
             Err(error) => {
                 metrics().settle_failures.inc();

@@ -11,8 +11,8 @@ use futures::{StreamExt, TryStreamExt, stream};
 use kanat_message_log::prelude::*;
 use kanat_message_log::sqlite::{Durability, Options, SqliteLog};
 use kanat_message_log::{
-    AppendOutcome, Claim, ClaimBudget, Filter, Lease, NewMessage, Outcome, Placement, Position,
-    Room, SettleOutcome, Settlement, Tenant,
+    AppendOutcome, Claim, ClaimBudget, Filter, Lease, LeasedWriteOutcome, NewMessage, Outcome,
+    Placement, Position, Room, Settlement, Tenant,
 };
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, BootId, EnvironmentId, FlowId, MessageId, NodeId};
@@ -176,7 +176,10 @@ async fn settle(log: &SqliteLog, lease: Lease, at: Timestamp) -> Result<()> {
         trace: Vec::new(),
     };
     let settled = log.settle(&settlement).await?;
-    ensure!(settled == SettleOutcome::Done, "a message was taken away");
+    ensure!(
+        settled == LeasedWriteOutcome::Done,
+        "a message was taken away"
+    );
     Ok(())
 }
 

@@ -73,6 +73,7 @@ macro_rules! message_log_contract {
             gives_a_restarted_node_its_messages_at_once
             hands_back_at_once
             renews_only_a_lease_that_stands
+            counts_settlements_of_messages_only
             claims_within_the_room_of_each_flow
             claims_as_many_bytes_as_flows_share
             claims_what_is_due_only

@@ -8,13 +8,15 @@ use kanat_rate_limit::ExchangeOutcome;
 use tokio::sync::watch;
 
 use crate::change::Change;
-use crate::{AppendOutcome, Error, Lease, PollClaimOutcome, Result, SettleOutcome, Stats};
+use crate::{AppendOutcome, Error, Lease, LeasedWriteOutcome, PollClaimOutcome, Result, Stats};
 
 /// Effect of one operation. `C` is a claimed message in the form that the backend returns.
 #[derive(Debug)]
 pub(crate) enum Effect<C> {
     Appended(AppendOutcome),
-    Settled(SettleOutcome),
+    Settled(LeasedWriteOutcome),
+    /// Outcome of another write under a lease, or of the renewal of a lease.
+    LeasedWrite(LeasedWriteOutcome),
     /// Number of messages that were appended with their first attempts.
     AppendedAttempted(u64),
     Claimed(Vec<C>),
@@ -48,9 +50,9 @@ impl<C: Debug> Effect<C> {
         }
     }
 
-    pub fn into_settled(self) -> Result<SettleOutcome> {
+    pub fn into_leased_write(self) -> Result<LeasedWriteOutcome> {
         match self {
-            Self::Settled(settled) => Ok(settled),
+            Self::Settled(outcome) | Self::LeasedWrite(outcome) => Ok(outcome),
             other => Err(other.unexpected()),
         }
     }
@@ -113,6 +115,7 @@ impl<C: Into<Lease>, S: ReleaseSink> Drop for ReplyGuard<C, S> {
             }
             Effect::Appended(AppendOutcome::Waiting | AppendOutcome::Duplicate(_))
             | Effect::Settled(_)
+            | Effect::LeasedWrite(_)
             | Effect::AppendedAttempted(_)
             | Effect::Polled(_)
             | Effect::Exchanged(_)
@@ -173,7 +176,7 @@ impl Progress {
                 ) => {
                     self.appended.fetch_add(1, Ordering::Relaxed);
                 }
-                Effect::Settled(SettleOutcome::Done) => {
+                Effect::Settled(LeasedWriteOutcome::Done) => {
                     self.settled.fetch_add(1, Ordering::Relaxed);
                 }
                 Effect::AppendedAttempted(messages) => {
@@ -185,7 +188,8 @@ impl Progress {
                         .fetch_add(claimed.len() as u64, Ordering::Relaxed);
                 }
                 Effect::Appended(AppendOutcome::Duplicate(_))
-                | Effect::Settled(SettleOutcome::Fenced)
+                | Effect::Settled(LeasedWriteOutcome::Fenced)
+                | Effect::LeasedWrite(_)
                 | Effect::Polled(_)
                 | Effect::Exchanged(_)
                 | Effect::Done

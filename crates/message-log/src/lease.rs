@@ -44,6 +44,16 @@ pub(crate) struct LeaseState {
     pub asked: i64,
 }
 
+/// Outcome of a write under a lease: a settlement, a step checkpoint, or an update of a poll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum LeasedWriteOutcome {
+    Done,
+    /// The lease has ended: the message was claimed or settled since, or the poll claimed. Nothing
+    /// was written.
+    Fenced,
+}
+
 /// Outcome of the renewal of a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RenewalOutcome {

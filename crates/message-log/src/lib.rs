@@ -48,8 +48,8 @@ pub use error::{Error, Result};
 pub use event::{Event, EventPage, EventQuery};
 pub use kanat_model::trace::TraceRecord;
 pub use lease::{
-    AwaitedMessages, Claim, ClaimBudget, ClaimedMessage, Lease, NodeLease, RenewalOutcome, Room,
-    Step, Waiting,
+    AwaitedMessages, Claim, ClaimBudget, ClaimedMessage, Lease, LeasedWriteOutcome, NodeLease,
+    RenewalOutcome, Room, Step, Waiting,
 };
 pub use list::{Cursor, EnvironmentFilter, Filter, MessagePage, Position};
 pub use log::{DeliveryStore, MessageLog, MessageReader, Stats};
@@ -60,4 +60,4 @@ pub use poll::{
     Poll, PollClaim, PollClaimOutcome, PollCycleEnd, PollStanding, PollStore, SeenRecord,
 };
 pub use quota::{KeyUsage, QuotaStore};
-pub use settle::{Outcome, SettleOutcome, Settlement, StepCheckpoint};
+pub use settle::{Outcome, Settlement, StepCheckpoint};

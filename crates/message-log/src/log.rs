@@ -11,8 +11,8 @@ use tokio::sync::watch;
 
 use crate::{
     AppendOutcome, AttemptedMessage, Backlog, Claim, ClaimedMessage, Content, EnvironmentFilter,
-    EventPage, EventQuery, Filter, FlowEnd, Message, MessagePage, NewMessage, NodeLease, PlanStore,
-    PollStore, Position, QuotaStore, RenewalOutcome, Result, RetryVersion, SettleOutcome,
+    EventPage, EventQuery, Filter, FlowEnd, LeasedWriteOutcome, Message, MessagePage, NewMessage,
+    NodeLease, PlanStore, PollStore, Position, QuotaStore, RenewalOutcome, Result, RetryVersion,
     Settlement, StepCheckpoint, Tenant, TraceRecord, Waiting,
 };
 
@@ -76,11 +76,11 @@ pub trait DeliveryStore: Send + Sync {
     /// Writes the end of an attempt. It is fenced if the message has another owner or token than
     /// the lease. The lease's time is not checked: after its end, the holder may settle until
     /// another node claims the message. Waits for room in the queue.
-    async fn settle(&self, settlement: &Settlement) -> Result<SettleOutcome>;
+    async fn settle(&self, settlement: &Settlement) -> Result<LeasedWriteOutcome>;
 
     /// Writes the output of a step with its message. It is fenced as [`Self::settle`] is. An output
     /// of the same name is replaced.
-    async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<SettleOutcome>;
+    async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<LeasedWriteOutcome>;
 
     /// Claims messages within the limit of each flow: those that are due, oldest first, and those
     /// of dead nodes.
@@ -170,6 +170,7 @@ pub struct Stats {
     /// Operations in these commits.
     pub operations: u64,
     pub appended: u64,
+    /// Settlements of messages: ends of attempts, and releases.
     pub settled: u64,
     pub claimed: u64,
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, FlowId};
 
-use crate::{Result, SettleOutcome};
+use crate::{LeasedWriteOutcome, Result};
 
 /// Polls of flows: one holder at a time, its state, and the records that a flow has seen.
 #[async_trait::async_trait]
@@ -16,7 +16,7 @@ pub trait PollStore: Send + Sync {
     async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimOutcome>;
 
     /// Writes the state of a poll, unless another holder has taken it over.
-    async fn update_poll(&self, poll: &Poll) -> Result<SettleOutcome>;
+    async fn update_poll(&self, poll: &Poll) -> Result<LeasedWriteOutcome>;
 
     /// Returns those of these records that a flow has seen.
     async fn seen_records(&self, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>>;

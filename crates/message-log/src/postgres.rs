@@ -77,7 +77,7 @@ use crate::change::Change;
 use crate::operator_decision::Decision;
 use crate::{
     AppendOutcome, AttemptedMessage, Backlog, Claim, ClaimedMessage, DeliveryStore, FlowEnd,
-    MessageLog, NewMessage, NodeLease, RenewalOutcome, Result, RetryVersion, SettleOutcome,
+    LeasedWriteOutcome, MessageLog, NewMessage, NodeLease, RenewalOutcome, Result, RetryVersion,
     Settlement, Stats, StepCheckpoint, Tenant, Waiting,
 };
 
@@ -222,9 +222,10 @@ impl PostgresLog {
         Ok(())
     }
 
-    /// Submits a write that is fenced without a valid lease.
-    async fn submit_under_lease(&self, work: Work) -> Result<SettleOutcome> {
-        self.queue.submit(work).await?.into_settled()
+    /// Submits a write that has no effect, and is reported as fenced, once its lease was ended or
+    /// taken over.
+    async fn submit_under_lease(&self, work: Work) -> Result<LeasedWriteOutcome> {
+        self.queue.submit(work).await?.into_leased_write()
     }
 }
 
@@ -312,12 +313,12 @@ impl DeliveryStore for PostgresLog {
             .map(drop)
     }
 
-    async fn settle(&self, settlement: &Settlement) -> Result<SettleOutcome> {
+    async fn settle(&self, settlement: &Settlement) -> Result<LeasedWriteOutcome> {
         self.submit_under_lease(Work::Settle(Box::new(Change::settling(settlement)?)))
             .await
     }
 
-    async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<SettleOutcome> {
+    async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<LeasedWriteOutcome> {
         self.submit_under_lease(Work::Checkpoint(Box::new(checkpoint)))
             .await
     }

@@ -44,16 +44,6 @@ pub enum Outcome {
     },
 }
 
-/// Outcome of a write under a lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub enum SettleOutcome {
-    Done,
-    /// The lease was no longer valid: another node holds or has settled the message. Nothing was
-    /// written.
-    Fenced,
-}
-
 /// Output of a step that succeeded, so that the step is not run again.
 #[derive(Debug, Clone)]
 pub struct StepCheckpoint {

@@ -75,7 +75,7 @@ use crate::lease::LeaseState;
 use crate::operator_decision::Decision;
 use crate::{
     AppendOutcome, AttemptedMessage, Backlog, Claim, ClaimedMessage, DeliveryStore, Error, FlowEnd,
-    MessageLog, NewMessage, NodeLease, RenewalOutcome, Result, RetryVersion, SettleOutcome,
+    LeasedWriteOutcome, MessageLog, NewMessage, NodeLease, RenewalOutcome, Result, RetryVersion,
     Settlement, Stats, StepCheckpoint, Tenant, Waiting,
 };
 
@@ -158,9 +158,10 @@ impl SqliteLog {
         Ok(&self.reader)
     }
 
-    /// Submits a write that is fenced without a valid lease.
-    async fn submit_under_lease(&self, work: impl Into<Work>) -> Result<SettleOutcome> {
-        self.writer.submit(work).await?.into_settled()
+    /// Submits a write that has no effect, and is reported as fenced, once its lease was ended or
+    /// taken over.
+    async fn submit_under_lease(&self, work: impl Into<Work>) -> Result<LeasedWriteOutcome> {
+        self.writer.submit(work).await?.into_leased_write()
     }
 
     async fn decide(&self, tenant: &Tenant, id: &MessageId, decision: Decision) -> Result<()> {
@@ -243,12 +244,12 @@ impl DeliveryStore for SqliteLog {
             .map(drop)
     }
 
-    async fn settle(&self, settlement: &Settlement) -> Result<SettleOutcome> {
+    async fn settle(&self, settlement: &Settlement) -> Result<LeasedWriteOutcome> {
         self.submit_under_lease(Work::Settle(Box::new(Change::settling(settlement)?)))
             .await
     }
 
-    async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<SettleOutcome> {
+    async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<LeasedWriteOutcome> {
         self.submit_under_lease(Work::StoreStep(Box::new(checkpoint)))
             .await
     }
@@ -290,8 +291,8 @@ impl DeliveryStore for SqliteLog {
         let owner = lease.owner.clone();
         let renew = Task::new(move |tx| lease::renew(tx, &owner));
         match self.submit_under_lease(renew).await? {
-            SettleOutcome::Done => Ok(RenewalOutcome::Done),
-            SettleOutcome::Fenced => Ok(RenewalOutcome::Ended),
+            LeasedWriteOutcome::Done => Ok(RenewalOutcome::Done),
+            LeasedWriteOutcome::Fenced => Ok(RenewalOutcome::Ended),
         }
     }
 

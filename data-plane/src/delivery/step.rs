@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use kanat_engine::Step;
-use kanat_message_log::{SettleOutcome, Step as Output, StepCheckpoint};
+use kanat_message_log::{LeasedWriteOutcome, Step as Output, StepCheckpoint};
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
 use kanat_net::outbound::Response;
@@ -82,8 +82,8 @@ impl Run<'_> {
         let log = self.tools.log;
         let id = &self.work.id;
         match persist(id, || log.checkpoint(checkpoint.clone())).await {
-            SettleOutcome::Done => {}
-            SettleOutcome::Fenced => return Err(End::Lost),
+            LeasedWriteOutcome::Done => {}
+            LeasedWriteOutcome::Fenced => return Err(End::Lost),
         }
         kanat_failpoint::hit("step.kept");
         self.work.steps.push(Output {

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use kanat_message_log::{Outcome, SettleOutcome};
+use kanat_message_log::{LeasedWriteOutcome, Outcome};
 use kanat_model::Timestamp;
 
 use super::job::{FinishedJob, Job};
@@ -189,7 +189,7 @@ impl Pipeline {
                 self.log.settle(&settlement)
             })
             .await;
-            if written == SettleOutcome::Done {
+            if written == LeasedWriteOutcome::Done {
                 let failure = settlement.failure.as_ref();
                 tally
                     .iter()

@@ -12,7 +12,7 @@ use http::HeaderMap;
 use kanat_catalog::Instance;
 use kanat_engine::exchange::{self, Extent, ResponseView};
 use kanat_engine::{Mask, Resources};
-use kanat_message_log::SettleOutcome;
+use kanat_message_log::LeasedWriteOutcome;
 use kanat_model::Timestamp;
 use kanat_net::outbound::{self, Stream};
 use kanat_proto::plan::v1::Poll;
@@ -222,8 +222,8 @@ impl Cycle<'_> {
                 .keep(self.poller.log.as_ref(), Some(&state))
                 .await
             {
-                Ok(SettleOutcome::Done) => {}
-                Ok(SettleOutcome::Fenced) => {
+                Ok(LeasedWriteOutcome::Done) => {}
+                Ok(LeasedWriteOutcome::Fenced) => {
                     return Err("another node polls for the flow".to_owned().into());
                 }
                 Err(error) => return Err(unstored(&error)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kanat_message_log::{Error, Poll, PollCycleEnd, PollStore, SettleOutcome};
+use kanat_message_log::{Error, LeasedWriteOutcome, Poll, PollCycleEnd, PollStore};
 use kanat_model::Timestamp;
 use kanat_model::id::BootId;
 
@@ -26,7 +26,7 @@ impl PollLease {
         &self,
         log: &dyn PollStore,
         state: Option<&State>,
-    ) -> Result<SettleOutcome, Error> {
+    ) -> Result<LeasedWriteOutcome, Error> {
         let now = Timestamp::steady();
         // A node that takes over finds the poll due.
         log.update_poll(&self.poll(now, now.after(self.ttl), state, None))
@@ -63,8 +63,8 @@ impl PollLease {
             .update_poll(&self.poll(due_at, Timestamp::steady(), state, ended))
             .await?
         {
-            SettleOutcome::Done => Ok(due_at),
-            SettleOutcome::Fenced => {
+            LeasedWriteOutcome::Done => Ok(due_at),
+            LeasedWriteOutcome::Fenced => {
                 tracing::warn!(flow.id = %self.flow.id, "another node has taken a poll over");
                 Ok(Timestamp::steady())
             }
@@ -76,8 +76,8 @@ impl PollLease {
         loop {
             tokio::time::sleep(self.ttl / 3).await;
             match self.keep(log, None).await {
-                Ok(SettleOutcome::Done) => {}
-                Ok(SettleOutcome::Fenced) => return,
+                Ok(LeasedWriteOutcome::Done) => {}
+                Ok(LeasedWriteOutcome::Fenced) => return,
                 Err(error) => {
                     tracing::warn!(flow.id = %self.flow.id, %error, "a poll cannot be kept")
                 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use kanat_auth::Role;
 use kanat_message_log::{
-    AppendOutcome, NewMessage, Outcome, Placement, PollClaim, SeenRecord, SettleOutcome,
+    AppendOutcome, LeasedWriteOutcome, NewMessage, Outcome, Placement, PollClaim, SeenRecord,
     Settlement, Tenant,
 };
 use kanat_model::batch_job::Status;
@@ -178,7 +178,7 @@ async fn a_message(app: &App, flow: &FlowId, at: Timestamp) -> MessageId {
         trace: Vec::new(),
     };
     let settled = app.log.settle(&settlement).await.unwrap();
-    assert_eq!(settled, SettleOutcome::Done);
+    assert_eq!(settled, LeasedWriteOutcome::Done);
     id
 }
 

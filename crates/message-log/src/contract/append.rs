@@ -7,7 +7,7 @@ use kanat_model::message::{Status, Trigger};
 
 use super::Harness;
 use super::subject::{Subject, leased, message, tenant};
-use crate::{AppendOutcome, Error, Filter, NewMessage, Outcome, Placement, SettleOutcome};
+use crate::{AppendOutcome, Error, Filter, LeasedWriteOutcome, NewMessage, Outcome, Placement};
 
 pub async fn keeps_what_it_acknowledged_across_a_reopening(harness: &dyn Harness) {
     let flow = FlowId::generate();
@@ -107,7 +107,7 @@ pub async fn groups_concurrent_writes_into_few_commits(harness: &dyn Harness) {
         .map(|lease| subject.settle(lease, 1, Outcome::Delivered));
     assert_eq!(
         futures::future::join_all(settled).await,
-        vec![SettleOutcome::Done; 2_000]
+        vec![LeasedWriteOutcome::Done; 2_000]
     );
 
     let stats = subject.log.stats();

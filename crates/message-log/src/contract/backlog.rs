@@ -6,7 +6,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
 
 use super::{Harness, Subject, message};
-use crate::{Backlog, NewMessage, Outcome, Placement, SettleOutcome};
+use crate::{Backlog, LeasedWriteOutcome, NewMessage, Outcome, Placement};
 
 pub async fn counts_the_backlog_of_each_flow(harness: &dyn Harness) {
     let flow = FlowId::new("a");
@@ -33,7 +33,7 @@ pub async fn counts_the_backlog_of_each_flow(harness: &dyn Harness) {
     let due = Timestamp::now().after(Duration::from_secs(60));
     assert_eq!(
         subject.settle(&retried, 1, Outcome::Retry { due }).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     let finished = subject.lease(message(&flow)).await;
     subject.deliver(&finished).await;
@@ -90,7 +90,7 @@ pub async fn returns_the_age_of_the_oldest_message_without_an_attempt(harness: &
     let due = Timestamp::steady().before(Duration::from_secs(300));
     assert_eq!(
         subject.settle(&retried, 1, Outcome::Retry { due }).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     assert_eq!(oldest().await, None);
 

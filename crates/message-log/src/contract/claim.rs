@@ -9,7 +9,9 @@ use kanat_model::message::{ErrorKind, Failure, Status};
 
 use super::Harness;
 use super::subject::{LONG, Subject, message, settlement};
-use crate::{Claim, ClaimBudget, NewMessage, Outcome, Placement, Room, SettleOutcome, Settlement};
+use crate::{
+    Claim, ClaimBudget, LeasedWriteOutcome, NewMessage, Outcome, Placement, Room, Settlement,
+};
 
 pub async fn claims_within_the_room_of_each_flow(harness: &dyn Harness) {
     let one = FlowId::generate();
@@ -78,7 +80,7 @@ pub async fn claims_what_is_due_only(harness: &dyn Harness) {
         let lease = subject.lease(message(&flow)).await;
         assert_eq!(
             subject.settle(&lease, 1, Outcome::Retry { due }).await,
-            SettleOutcome::Done
+            LeasedWriteOutcome::Done
         );
     }
     let waiting = subject.log.waiting().await.expect("the log reads");
@@ -95,7 +97,7 @@ pub async fn claims_what_is_due_only(harness: &dyn Harness) {
     };
     assert_eq!(
         subject.settle(&claimed.lease, 0, undone).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     assert_eq!(
         subject.log.waiting().await.expect("the log reads")[0].oldest,
@@ -108,7 +110,7 @@ pub async fn claims_what_is_due_only(harness: &dyn Harness) {
     assert_eq!(waiting[0].next_due, Some(future));
     assert_eq!(
         subject.settle(&claimed.lease, 2, Outcome::Delivered).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     subject.close().await;
 }
@@ -226,7 +228,7 @@ pub async fn wakes_those_who_wait_for_changes(harness: &dyn Harness) {
         subject
             .settle(&claimed.lease, 1, Outcome::Release { due })
             .await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     changed.changed().await.expect("the log is open");
     subject.claim_one(&flow).await;
@@ -335,7 +337,7 @@ pub async fn holds_a_message_that_its_holder_cannot_run_with_the_reason(harness:
     };
     assert_eq!(
         subject.log.settle(&hold).await.expect("it is taken"),
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     let held = subject.get(&lease.message_id).await;
     assert_eq!(held.status, Status::Held);

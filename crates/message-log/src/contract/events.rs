@@ -7,7 +7,9 @@ use kanat_model::message::Status;
 
 use super::Harness;
 use super::subject::{Subject, failure, message, tenant};
-use crate::{Event, EventPage, EventQuery, NewMessage, Outcome, Placement, SettleOutcome, Tenant};
+use crate::{
+    Event, EventPage, EventQuery, LeasedWriteOutcome, NewMessage, Outcome, Placement, Tenant,
+};
 
 fn statuses(events: &[Event]) -> Vec<Status> {
     events.iter().map(|event| event.message.status).collect()
@@ -21,12 +23,12 @@ pub async fn streams_every_change_in_order(harness: &dyn Harness) {
     let due = Timestamp::now();
     assert_eq!(
         subject.settle(&lease, 1, Outcome::Retry { due }).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     let claimed = subject.claim_one(&flow).await;
     assert_eq!(
         subject.settle(&claimed.lease, 2, Outcome::DeadLetter).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     subject
         .log
@@ -87,12 +89,12 @@ pub async fn shows_a_message_as_it_stood_at_each_event(harness: &dyn Harness) {
     let due = Timestamp::now();
     assert_eq!(
         subject.settle(&lease, 1, Outcome::Retry { due }).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     let claimed = subject.claim_one(&flow).await;
     assert_eq!(
         subject.settle(&claimed.lease, 2, Outcome::Delivered).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
 
     let events = subject.events(EventQuery::after(tenant(), begin)).await;

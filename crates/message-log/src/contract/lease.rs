@@ -6,9 +6,10 @@ use kanat_model::id::{BootId, FlowId, NodeId};
 use kanat_model::message::Status;
 
 use super::Harness;
+use super::poll::{next_state, take};
 use super::subject::{Subject, leased, message};
 use crate::{
-    Claim, ClaimBudget, NewMessage, Outcome, Placement, RenewalOutcome, Room, SettleOutcome,
+    Claim, ClaimBudget, LeasedWriteOutcome, NewMessage, Outcome, Placement, RenewalOutcome, Room,
 };
 
 pub async fn leaves_alone_what_a_living_node_holds(harness: &dyn Harness) {
@@ -58,7 +59,7 @@ pub async fn hands_the_messages_of_a_dead_node_to_another(harness: &dyn Harness)
     assert_eq!(claimed.lease.owner, subject.boot);
     assert_eq!(
         subject.settle(&former, 1, Outcome::Delivered).await,
-        SettleOutcome::Fenced
+        LeasedWriteOutcome::Fenced
     );
     subject.deliver(&claimed.lease).await;
     subject.close().await;
@@ -100,7 +101,7 @@ pub async fn leaves_a_node_its_own_messages_when_its_lease_ran_out(harness: &dyn
     assert!(claimed.is_empty(), "it works on it: {claimed:?}");
     assert_eq!(
         subject.settle(&lease, 1, Outcome::Delivered).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     subject.close().await;
 }
@@ -173,5 +174,36 @@ pub async fn renews_only_a_lease_that_stands(harness: &dyn Harness) {
     assert_eq!(subject.renew().await, RenewalOutcome::Ended);
     subject.reopen().await;
     assert_eq!(subject.renew().await, RenewalOutcome::Done);
+    subject.close().await;
+}
+
+pub async fn counts_settlements_of_messages_only(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let lease = subject.lease(message(&flow)).await;
+    let settled = || subject.log.stats().settled;
+    let before = settled();
+
+    assert_eq!(subject.renew().await, RenewalOutcome::Done);
+    assert_eq!(settled(), before, "after a renewal of the node's lease");
+    assert_eq!(
+        subject.checkpoint(&lease, "contact", "{}").await,
+        LeasedWriteOutcome::Done
+    );
+    assert_eq!(settled(), before, "after a step checkpoint");
+    let (token, _) = take(&subject, &flow, 1, 0).await;
+    let poll = next_state(&subject, &flow, token, 300, "{}");
+    assert_eq!(
+        subject
+            .log
+            .update_poll(&poll)
+            .await
+            .expect("the log answers"),
+        LeasedWriteOutcome::Done
+    );
+    assert_eq!(settled(), before, "after an update of a poll");
+
+    subject.deliver(&lease).await;
+    assert_eq!(settled(), before + 1, "after a settlement");
     subject.close().await;
 }

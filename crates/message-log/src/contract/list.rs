@@ -11,7 +11,8 @@ use kanat_model::page::Page;
 use super::Harness;
 use super::subject::{Subject, message, settlement, tenant};
 use crate::{
-    Cursor, Filter, MessagePage, NewMessage, Outcome, Placement, Position, SettleOutcome, Tenant,
+    Cursor, Filter, LeasedWriteOutcome, MessagePage, NewMessage, Outcome, Placement, Position,
+    Tenant,
 };
 
 /// Puts messages in, one second apart; gives their ids, newest first.
@@ -220,7 +221,7 @@ pub async fn searches_payload_id_and_error_as_plain_text(harness: &dyn Harness) 
     });
     assert_eq!(
         subject.log.settle(&failed).await.expect("it is taken"),
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
 
     let search = |text: &str| Filter {

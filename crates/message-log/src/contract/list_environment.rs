@@ -9,7 +9,9 @@ use kanat_model::page::Page;
 
 use super::Harness;
 use super::subject::{Subject, message, tenant};
-use crate::{EnvironmentFilter, MessagePage, NewMessage, Outcome, Position, SettleOutcome, Tenant};
+use crate::{
+    EnvironmentFilter, LeasedWriteOutcome, MessagePage, NewMessage, Outcome, Position, Tenant,
+};
 
 async fn page(subject: &Subject, filter: &EnvironmentFilter, position: Position) -> MessagePage {
     subject
@@ -138,7 +140,7 @@ pub async fn filters_the_list_of_an_environment(harness: &dyn Harness) {
     };
     assert_eq!(
         subject.settle(&retrying, 1, later).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     let retrying = retrying.message_id;
 

@@ -7,7 +7,8 @@ use kanat_model::{Code, Timestamp};
 use super::Harness;
 use super::subject::{LONG, Subject, failure, message, ordered, tenant};
 use crate::{
-    AppendOutcome, Error, FlowEnd, NewMessage, Outcome, Placement, RetryVersion, SettleOutcome, key,
+    AppendOutcome, Error, FlowEnd, LeasedWriteOutcome, NewMessage, Outcome, Placement,
+    RetryVersion, key,
 };
 
 fn version(flow_version: u32, ordering: Option<&str>, idempotency: Option<&str>) -> RetryVersion {
@@ -25,11 +26,11 @@ pub async fn retries_a_dead_letter_with_as_many_attempts_again(harness: &dyn Har
     let id = lease.message_id.clone();
     assert_eq!(
         subject.checkpoint(&lease, "contact", "{}").await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     assert_eq!(
         subject.settle(&lease, 4, Outcome::DeadLetter).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
 
     subject
@@ -45,7 +46,7 @@ pub async fn retries_a_dead_letter_with_as_many_attempts_again(harness: &dyn Har
     assert_eq!(found.flow_version, 7);
     assert_eq!(
         subject.settle(&lease, 4, Outcome::Delivered).await,
-        SettleOutcome::Fenced
+        LeasedWriteOutcome::Fenced
     );
     let claimed = subject.claim_one(&flow).await;
     assert_eq!(claimed.attempts, 4);
@@ -55,7 +56,7 @@ pub async fn retries_a_dead_letter_with_as_many_attempts_again(harness: &dyn Har
 
     assert_eq!(
         subject.settle(&claimed.lease, 8, Outcome::DeadLetter).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     subject
         .log
@@ -201,7 +202,7 @@ pub async fn discards_what_waits_and_nothing_that_runs(harness: &dyn Harness) {
     let due = Timestamp::now().after(LONG);
     assert_eq!(
         subject.settle(&lease, 1, Outcome::Retry { due }).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     for id in [&queued, &dead, &retrying] {
         subject
@@ -272,7 +273,7 @@ pub async fn ends_what_waits_of_a_deleted_flow_and_leaves_the_rest_to_its_holder
     let due = Timestamp::now().after(LONG);
     assert_eq!(
         subject.settle(&lease, 1, Outcome::Retry { due }).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     let running = subject.lease(message(&flow)).await;
     let untouched = message(&other);

@@ -7,8 +7,8 @@ use kanat_model::message::Status;
 use super::Harness;
 use super::subject::{LONG, Subject, leased, message, ordered, tenant};
 use crate::{
-    AppendOutcome, AwaitedMessages, Claim, ClaimedMessage, Lease, NewMessage, Outcome, Placement,
-    SettleOutcome,
+    AppendOutcome, AwaitedMessages, Claim, ClaimedMessage, Lease, LeasedWriteOutcome, NewMessage,
+    Outcome, Placement,
 };
 
 /// Puts messages of one key in, to be leased to the node; gives what became of them, and their ids.
@@ -71,7 +71,7 @@ pub async fn works_on_one_message_of_a_key_at_a_time(harness: &dyn Harness) {
         subject
             .settle(&claimed[0].lease, 1, Outcome::Filtered)
             .await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     let claimed = subject.claim(10, &[&flow]).await;
     assert_eq!(ids(&claimed), std::slice::from_ref(&third_id));
@@ -107,7 +107,7 @@ pub async fn lets_a_retry_block_only_its_own_key(harness: &dyn Harness) {
     let due = Timestamp::now().after(LONG);
     assert_eq!(
         subject.settle(&first, 1, Outcome::Retry { due }).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     let (appended, _) = send(&subject, &flow, "a", 2).await;
     assert_eq!(appended, vec![AppendOutcome::Waiting; 2]);
@@ -125,7 +125,7 @@ pub async fn gives_up_a_key_with_its_dead_letter(harness: &dyn Harness) {
     };
     assert_eq!(
         subject.settle(lease, 1, Outcome::DeadLetter).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     assert_eq!(ids(&subject.claim(10, &[&flow]).await), [sent[1].clone()]);
     subject.close().await;
@@ -140,7 +140,7 @@ pub async fn puts_a_retried_dead_letter_before_those_that_wait(harness: &dyn Har
     };
     assert_eq!(
         subject.settle(lease, 1, Outcome::DeadLetter).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     let second = subject.claim_one(&flow).await;
     subject
@@ -157,7 +157,7 @@ pub async fn puts_a_retried_dead_letter_before_those_that_wait(harness: &dyn Har
     assert_eq!(first.lease.message_id, sent[0]);
     assert_eq!(
         subject.settle(&first.lease, 2, Outcome::Delivered).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     assert_eq!(subject.claim_one(&flow).await.lease.message_id, sent[2]);
 
@@ -185,7 +185,7 @@ pub async fn moves_on_when_the_head_is_discarded(harness: &dyn Harness) {
     let due = Timestamp::now().after(LONG);
     assert_eq!(
         subject.settle(lease, 1, Outcome::Retry { due }).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     // One from the middle is gone without a trace in the order.
     subject
@@ -266,7 +266,7 @@ pub async fn keeps_an_awaited_message_for_its_node_until_its_turn(harness: &dyn 
     // A message that was taken up is not given up under the lease of before.
     assert_eq!(
         subject.settle(&second, 0, Outcome::Yield).await,
-        SettleOutcome::Fenced
+        LeasedWriteOutcome::Fenced
     );
     subject.deliver(&claimed[0].lease).await;
     assert_eq!(
@@ -288,7 +288,7 @@ pub async fn gives_an_awaited_message_that_was_given_up_or_whose_node_left_to_an
     let left = await_turn(&subject, &flow).await;
     assert_eq!(
         subject.settle(&before, 0, Outcome::Yield).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     assert!(
         other.claim(10, &[&flow]).await.is_empty(),
@@ -303,7 +303,7 @@ pub async fn gives_an_awaited_message_that_was_given_up_or_whose_node_left_to_an
     assert!(other.claim(10, &[&flow]).await.is_empty());
     assert_eq!(
         subject.settle(&after, 0, Outcome::Yield).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     let claimed = other.claim_one(&flow).await;
     assert_eq!(claimed.lease.message_id, after.message_id);
@@ -329,7 +329,7 @@ pub async fn lets_a_key_move_on_past_an_awaited_message_that_was_discarded(harne
     let last = await_turn(&subject, &flow).await;
     assert_eq!(
         subject.settle(&discarded, 1, Outcome::Discarded).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     assert!(
         claim_awaited(&subject, &[&last]).await.is_empty(),

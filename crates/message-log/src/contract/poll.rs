@@ -9,7 +9,7 @@ use kanat_model::id::FlowId;
 use super::Harness;
 use super::subject::Subject;
 use crate::{
-    Poll, PollClaim, PollClaimOutcome, PollCycleEnd, PollStanding, SeenRecord, SettleOutcome,
+    LeasedWriteOutcome, Poll, PollClaim, PollClaimOutcome, PollCycleEnd, PollStanding, SeenRecord,
 };
 
 const NOON: Timestamp = Timestamp::from_millis(1_769_860_800_000);
@@ -29,7 +29,12 @@ fn claim(subject: &Subject, flow: &FlowId, version: u32, seconds: u64) -> PollCl
     }
 }
 
-async fn take(subject: &Subject, flow: &FlowId, version: u32, seconds: u64) -> (i64, Bytes) {
+pub(super) async fn take(
+    subject: &Subject,
+    flow: &FlowId,
+    version: u32,
+    seconds: u64,
+) -> (i64, Bytes) {
     match subject
         .log
         .claim_poll(&claim(subject, flow, version, seconds))
@@ -41,7 +46,13 @@ async fn take(subject: &Subject, flow: &FlowId, version: u32, seconds: u64) -> (
     }
 }
 
-fn left(subject: &Subject, flow: &FlowId, token: i64, due: u64, state: &'static str) -> Poll {
+pub(super) fn next_state(
+    subject: &Subject,
+    flow: &FlowId,
+    token: i64,
+    due: u64,
+    state: &'static str,
+) -> Poll {
     let state = Some(Bytes::from_static(state.as_bytes()));
     let flow_id = flow.clone();
     let owner = subject.boot.clone();
@@ -74,10 +85,10 @@ pub async fn gives_a_poll_to_one_at_a_time(harness: &dyn Harness) {
     assert_eq!(
         subject
             .log
-            .update_poll(&left(&subject, &flow, token, 300, "{\"a\":1}"))
+            .update_poll(&next_state(&subject, &flow, token, 300, "{\"a\":1}"))
             .await
             .expect("the log answers"),
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     let refused = other
         .log
@@ -99,7 +110,7 @@ pub async fn takes_a_poll_over_when_its_holder_is_silent(harness: &dyn Harness) 
     let (token, _) = take(&subject, &flow, 1, 0).await;
     let kept = Poll {
         held_until: at(45),
-        ..left(&subject, &flow, token, 0, "page 2")
+        ..next_state(&subject, &flow, token, 0, "page 2")
     };
     assert_eq!(
         subject
@@ -107,7 +118,7 @@ pub async fn takes_a_poll_over_when_its_holder_is_silent(harness: &dyn Harness) 
             .update_poll(&kept)
             .await
             .expect("the log answers"),
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     let renewed = Poll {
         held_until: at(60),
@@ -120,7 +131,7 @@ pub async fn takes_a_poll_over_when_its_holder_is_silent(harness: &dyn Harness) 
             .update_poll(&renewed)
             .await
             .expect("the log answers"),
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     assert_eq!(
         other
@@ -133,14 +144,14 @@ pub async fn takes_a_poll_over_when_its_holder_is_silent(harness: &dyn Harness) 
     let (_, state) = take(&other, &flow, 1, 60).await;
     assert_eq!(state, "page 2");
     // The former holder writes nothing any more.
-    let late = left(&subject, &flow, token, 900, "late");
+    let late = next_state(&subject, &flow, token, 900, "late");
     assert_eq!(
         subject
             .log
             .update_poll(&late)
             .await
             .expect("the log answers"),
-        SettleOutcome::Fenced
+        LeasedWriteOutcome::Fenced
     );
     assert_eq!(take(&subject, &flow, 1, 90).await.1, "page 2");
     subject.close().await;
@@ -154,10 +165,10 @@ pub async fn gives_a_poll_to_the_next_boot_of_its_holder_at_once(harness: &dyn H
     take(&other, &theirs, 1, 0).await;
     let kept = Poll {
         held_until: at(30),
-        ..left(&subject, &flow, token, 0, "page 2")
+        ..next_state(&subject, &flow, token, 0, "page 2")
     };
     let kept = subject.log.update_poll(&kept).await;
-    assert_eq!(kept.expect("the log answers"), SettleOutcome::Done);
+    assert_eq!(kept.expect("the log answers"), LeasedWriteOutcome::Done);
     // It dies without a word.
     subject.close().await;
 
@@ -180,10 +191,10 @@ pub async fn polls_a_later_version_at_once(harness: &dyn Harness) {
     assert_eq!(
         subject
             .log
-            .update_poll(&left(&subject, &flow, token, 300, "x"))
+            .update_poll(&next_state(&subject, &flow, token, 300, "x"))
             .await
             .expect("the log answers"),
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     assert_eq!(
         subject
@@ -288,11 +299,11 @@ pub async fn returns_the_status_of_polls_and_forgets_them(harness: &dyn Harness)
     ] {
         let kept = Poll {
             ended,
-            ..left(&subject, &flow, token, 300, "x")
+            ..next_state(&subject, &flow, token, 300, "x")
         };
         assert_eq!(
             log.update_poll(&kept).await.expect("the log answers"),
-            SettleOutcome::Done
+            LeasedWriteOutcome::Done
         );
         let found = standing(&subject, &flow).await;
         assert_eq!(
@@ -346,10 +357,10 @@ pub async fn returns_the_status_of_polls_and_forgets_them(harness: &dyn Harness)
             .expect("the log answers")
             .contains(&flow)
     );
-    let late = left(&subject, &flow, token, 900, "late");
+    let late = next_state(&subject, &flow, token, 900, "late");
     assert_eq!(
         log.update_poll(&late).await.expect("the log answers"),
-        SettleOutcome::Fenced,
+        LeasedWriteOutcome::Fenced,
         "who polls on is stopped"
     );
     subject.close().await;

@@ -8,7 +8,7 @@ use kanat_model::id::{FlowId, MessageId};
 
 use super::Harness;
 use super::subject::{LONG, Subject, message, settlement, tenant};
-use crate::{EventQuery, Filter, NewMessage, Outcome, SavedPlan, SettleOutcome};
+use crate::{EventQuery, Filter, LeasedWriteOutcome, NewMessage, Outcome, SavedPlan};
 
 /// A message of a thousand seconds ago that ended then.
 async fn finished_long_ago(subject: &Subject, flow: &FlowId, outcome: Outcome) -> MessageId {
@@ -23,7 +23,7 @@ async fn finished_long_ago(subject: &Subject, flow: &FlowId, outcome: Outcome) -
     settlement.at = received_at.after(Duration::from_secs(1));
     assert_eq!(
         subject.log.settle(&settlement).await.expect("it is taken"),
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     lease.message_id
 }
@@ -45,7 +45,7 @@ pub async fn drops_old_finished_messages_only(harness: &dyn Harness) {
         .await;
     assert_eq!(
         subject.settle(&retrying, 1, Outcome::Retry { due }).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     // Old when it came, but it ended just now.
     let late = subject

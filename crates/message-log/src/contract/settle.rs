@@ -9,7 +9,7 @@ use kanat_model::message::Status;
 
 use super::Harness;
 use super::subject::{LONG, Subject, failure, message, record, settlement, tenant};
-use crate::{AttemptedMessage, Error, EventQuery, Outcome, SettleOutcome, Settlement};
+use crate::{AttemptedMessage, Error, EventQuery, LeasedWriteOutcome, Outcome, Settlement};
 
 pub async fn settles_each_outcome(harness: &dyn Harness) {
     let flow = FlowId::generate();
@@ -31,7 +31,7 @@ pub async fn settles_each_outcome(harness: &dyn Harness) {
         let at = settlement.at;
         assert_eq!(
             subject.log.settle(&settlement).await.expect("it is taken"),
-            SettleOutcome::Done
+            LeasedWriteOutcome::Done
         );
         let found = subject.get(&lease.message_id).await;
         assert_eq!(found.status, status);
@@ -52,7 +52,7 @@ pub async fn settles_each_outcome(harness: &dyn Harness) {
         ..settlement(&lease, 1, Outcome::Delivered)
     };
     let settled = subject.log.settle(&noted).await.expect("it is taken");
-    assert_eq!(settled, SettleOutcome::Done);
+    assert_eq!(settled, LeasedWriteOutcome::Done);
     let found = subject.get(&lease.message_id).await;
     assert_eq!(found.status, Status::Delivered);
     assert_eq!(found.error, Some(failure()));
@@ -60,7 +60,7 @@ pub async fn settles_each_outcome(harness: &dyn Harness) {
     let lease = subject.lease(message(&flow)).await;
     assert_eq!(
         subject.settle(&lease, 1, Outcome::Retry { due }).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     let found = subject.get(&lease.message_id).await;
     assert_eq!(found.status, Status::Retrying);
@@ -72,7 +72,7 @@ pub async fn settles_each_outcome(harness: &dyn Harness) {
     let lease = subject.lease(message(&flow)).await;
     assert_eq!(
         subject.settle(&lease, 1, Outcome::Release { due }).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     let found = subject.get(&lease.message_id).await;
     assert_eq!(found.status, Status::Received);
@@ -194,7 +194,7 @@ pub async fn fences_a_second_settlement(harness: &dyn Harness) {
     assert_ne!(one, other, "one of two at the same time takes effect");
     assert_eq!(
         subject.settle(&lease, 2, Outcome::DeadLetter).await,
-        SettleOutcome::Fenced
+        LeasedWriteOutcome::Fenced
     );
     let found = subject.get(&lease.message_id).await;
     assert_eq!(found.status, Status::Delivered);
@@ -219,14 +219,17 @@ pub async fn fences_the_former_holder_after_a_takeover(harness: &dyn Harness) {
 
     assert_eq!(
         subject.checkpoint(&lost, "contact", "1").await,
-        SettleOutcome::Fenced
+        LeasedWriteOutcome::Fenced
     );
     // One write that is refused does not take another one with it.
     let both = futures::future::join(
         subject.settle(&lost, 1, Outcome::DeadLetter),
         subject.settle(&kept, 1, Outcome::Delivered),
     );
-    assert_eq!(both.await, (SettleOutcome::Fenced, SettleOutcome::Done));
+    assert_eq!(
+        both.await,
+        (LeasedWriteOutcome::Fenced, LeasedWriteOutcome::Done)
+    );
     assert_eq!(
         subject.get(&lost.message_id).await.status,
         Status::Processing
@@ -242,7 +245,7 @@ pub async fn fences_the_former_holder_after_a_takeover(harness: &dyn Harness) {
                 }
             )
             .await,
-        SettleOutcome::Fenced
+        LeasedWriteOutcome::Fenced
     );
     assert_eq!(
         subject.get(&lost.message_id).await.status,
@@ -257,24 +260,24 @@ pub async fn keeps_step_outputs_for_the_next_attempt(harness: &dyn Harness) {
     let lease = subject.lease(message(&flow)).await;
     assert_eq!(
         subject.checkpoint(&lease, "contact", r#"{"id":1}"#).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     assert_eq!(
         subject.checkpoint(&lease, "invoice", r#"{"id":2}"#).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     assert_eq!(
         subject.checkpoint(&lease, "invoice", r#"{"id":3}"#).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     let due = Timestamp::now().before(Duration::from_millis(1));
     assert_eq!(
         subject.settle(&lease, 1, Outcome::Retry { due }).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     assert_eq!(
         subject.checkpoint(&lease, "late", "{}").await,
-        SettleOutcome::Fenced
+        LeasedWriteOutcome::Fenced
     );
 
     let claimed = subject.claim_one(&flow).await;
@@ -323,13 +326,13 @@ pub async fn puts_traces_together_in_order(harness: &dyn Harness) {
     let expected = first.trace.clone();
     assert_eq!(
         subject.log.settle(&first).await.expect("it is taken"),
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     assert_eq!(subject.trace(&id).await, expected);
     let claimed = subject.claim_one(&flow).await;
     assert_eq!(
         subject.settle(&claimed.lease, 2, Outcome::Delivered).await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     let stages = stages(subject.trace(&id).await);
     let expected = [

@@ -12,9 +12,9 @@ use tokio::sync::Mutex;
 
 use super::Harness;
 use crate::{
-    AppendOutcome, Claim, ClaimBudget, ClaimedMessage, Event, EventQuery, Filter, Lease, Message,
-    MessageLog, NewMessage, NodeLease, Outcome, Placement, RenewalOutcome, Room, SettleOutcome,
-    Settlement, StepCheckpoint, Tenant, TraceRecord,
+    AppendOutcome, Claim, ClaimBudget, ClaimedMessage, Event, EventQuery, Filter, Lease,
+    LeasedWriteOutcome, Message, MessageLog, NewMessage, NodeLease, Outcome, Placement,
+    RenewalOutcome, Room, Settlement, StepCheckpoint, Tenant, TraceRecord,
 };
 
 /// A time that no test outlasts.
@@ -97,7 +97,12 @@ impl Subject {
         leased(self.append(message).await)
     }
 
-    pub async fn settle(&self, lease: &Lease, attempt: u32, outcome: Outcome) -> SettleOutcome {
+    pub async fn settle(
+        &self,
+        lease: &Lease,
+        attempt: u32,
+        outcome: Outcome,
+    ) -> LeasedWriteOutcome {
         self.log
             .settle(&settlement(lease, attempt, outcome))
             .await
@@ -107,7 +112,7 @@ impl Subject {
     pub async fn deliver(&self, lease: &Lease) {
         assert_eq!(
             self.settle(lease, 1, Outcome::Delivered).await,
-            SettleOutcome::Done
+            LeasedWriteOutcome::Done
         );
     }
 
@@ -116,7 +121,7 @@ impl Subject {
         let lease = self.lease(message).await;
         assert_eq!(
             self.settle(&lease, 1, Outcome::DeadLetter).await,
-            SettleOutcome::Done
+            LeasedWriteOutcome::Done
         );
         lease
     }
@@ -126,7 +131,7 @@ impl Subject {
         lease: &Lease,
         name: &str,
         output: &'static str,
-    ) -> SettleOutcome {
+    ) -> LeasedWriteOutcome {
         let output = Bytes::from_static(output.as_bytes());
         let checkpoint = StepCheckpoint {
             lease: lease.clone(),

@@ -22,7 +22,7 @@ CROSS JOIN LATERAL (
     SELECT k.message_id FROM dedupe AS k
     WHERE k.flow_id = v.flow_id AND k.key = v.key AND k.expires_at > v.received_at OFFSET 0) AS d";
 
-pub(super) const FIND_BUSY_KEYS: &str = "
+pub(super) const FIND_UNFINISHED_OF_ORDERING_KEYS: &str = "
 SELECT v.number FROM unnest($1::bigint[], $2::text[], $3::text[]) AS v(number, flow_id,
     ordering_key)
 WHERE (
@@ -49,7 +49,7 @@ FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::te
         batch_id, traceparent, size_bytes)";
 
 /// A key of which the time is over is taken anew.
-pub(super) const INSERT_KEYS: &str = "
+pub(super) const INSERT_DEDUPE_KEYS: &str = "
 INSERT INTO dedupe (flow_id, key, message_id, expires_at)
 SELECT DISTINCT ON (v.flow_id, v.key) v.flow_id, v.key, v.message_id, v.expires_at
 FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY
@@ -86,7 +86,7 @@ pub(super) async fn append(
     }
     mark_queued(tx, &mut fresh).await?;
     insert(tx, &fresh).await?;
-    insert_keys(tx, &fresh).await?;
+    insert_dedupe_keys(tx, &fresh).await?;
 
     let mut appended: Vec<_> = duplicates
         .into_iter()
@@ -178,7 +178,7 @@ async fn mark_queued(tx: &mut Transaction<'_>, fresh: &mut [NewRow<'_>]) -> sqlx
     if keys.is_empty() {
         return Ok(());
     }
-    let rows = sqlx::query(FIND_BUSY_KEYS)
+    let rows = sqlx::query(FIND_UNFINISHED_OF_ORDERING_KEYS)
         .bind(each(&keys, |(number, _)| *number))
         .bind(each(&keys, |(_, (flow, _))| *flow))
         .bind(each(&keys, |(_, (_, key))| text(key)))
@@ -232,7 +232,7 @@ async fn insert(tx: &mut Transaction<'_>, fresh: &[NewRow<'_>]) -> sqlx::Result<
     Ok(())
 }
 
-async fn insert_keys(tx: &mut Transaction<'_>, fresh: &[NewRow<'_>]) -> sqlx::Result<()> {
+async fn insert_dedupe_keys(tx: &mut Transaction<'_>, fresh: &[NewRow<'_>]) -> sqlx::Result<()> {
     let keys: Vec<(&NewMessage, &DedupeKey)> = fresh
         .iter()
         .flat_map(|fresh| {
@@ -279,7 +279,7 @@ async fn insert_refusing_keys(
     tx: &mut Transaction<'_>,
     keys: &[(&NewMessage, &DedupeKey)],
 ) -> sqlx::Result<()> {
-    sqlx::query(INSERT_KEYS)
+    sqlx::query(INSERT_DEDUPE_KEYS)
         .bind(each(keys, |(message, _)| message.flow_id.as_str()))
         .bind(each(keys, |(_, dedupe)| text(&dedupe.key)))
         .bind(each(keys, |(message, _)| message.id.as_str()))

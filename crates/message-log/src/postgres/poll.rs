@@ -12,7 +12,8 @@ use super::text::text;
 use crate::poll::read;
 use crate::row::Columns;
 use crate::{
-    Poll, PollClaim, PollClaimOutcome, PollStanding, PollStore, Result, SeenRecord, SettleOutcome,
+    LeasedWriteOutcome, Poll, PollClaim, PollClaimOutcome, PollStanding, PollStore, Result,
+    SeenRecord,
 };
 
 pub(super) const CLAIM: &str = "
@@ -52,12 +53,12 @@ impl PollStore for PostgresLog {
         self.ask(self::claim(&self.workers.current(), claim)).await
     }
 
-    async fn update_poll(&self, poll: &Poll) -> Result<SettleOutcome> {
+    async fn update_poll(&self, poll: &Poll) -> Result<LeasedWriteOutcome> {
         let updated = self.write(update(poll)).await?;
         Ok(if updated > 0 {
-            SettleOutcome::Done
+            LeasedWriteOutcome::Done
         } else {
-            SettleOutcome::Fenced
+            LeasedWriteOutcome::Fenced
         })
     }
 

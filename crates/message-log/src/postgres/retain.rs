@@ -67,7 +67,7 @@ DELETE FROM messages WHERE seq = ANY(ARRAY(SELECT seq FROM old)) AND seq BETWEEN
 pub(super) const DROP_MESSAGES: &str = drop_messages!("");
 pub(super) const DROP_LISTED: &str = drop_messages!(" AND m.seq = ANY($4)");
 
-pub(super) const DROP_KEYS: &str = "
+pub(super) const DROP_DEDUPE_KEYS: &str = "
 DELETE FROM dedupe AS d USING (
     SELECT o.flow_id, o.key FROM dedupe AS o WHERE o.expires_at <= $1 ORDER BY o.expires_at
         LIMIT 1000
@@ -90,7 +90,7 @@ pub(super) async fn retain(
 ) -> sqlx::Result<u64> {
     let begun = Timestamp::now();
     let dropped = drop_days(workers, space, older_than).await?;
-    drop_keys(workers, begun).await?;
+    drop_dedupe_keys(workers, begun).await?;
     plan::drop_unused(workers, older_than.min(begun)).await?;
     quota::purge_expired(workers, begun).await?;
     lease::drop_gone(workers).await?;
@@ -315,9 +315,9 @@ async fn cut(
     Ok(true)
 }
 
-async fn drop_keys(workers: &PgPool, expired_at: Timestamp) -> sqlx::Result<()> {
+async fn drop_dedupe_keys(workers: &PgPool, expired_at: Timestamp) -> sqlx::Result<()> {
     let bound = expired_at.as_millis();
-    while sqlx::query(DROP_KEYS)
+    while sqlx::query(DROP_DEDUPE_KEYS)
         .bind(bound)
         .execute(workers)
         .await?

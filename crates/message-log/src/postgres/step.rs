@@ -8,9 +8,9 @@ use super::columns::{bind_each, each};
 use super::commit_marker::CommitMarker;
 use super::text::text;
 use super::transaction::Transaction;
-use crate::{SettleOutcome, StepCheckpoint};
+use crate::{LeasedWriteOutcome, StepCheckpoint};
 
-/// Finds the rows with a valid lease. As for a change, the id of the message is part of it. No
+/// Finds the outputs that are not fenced. As for a change, the id of the message is part of it. No
 /// other node can claim the messages before the transaction ends.
 pub(super) const HELD: &str = "
 SELECT v.number
@@ -26,11 +26,11 @@ INSERT INTO steps (message, name, status, output)
 SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bytea[])
 ON CONFLICT (message, name) DO UPDATE SET status = excluded.status, output = excluded.output";
 
-/// Writes the outputs with valid leases.
+/// Writes the outputs that are not fenced.
 pub(super) async fn checkpoint(
     tx: &mut Transaction<'_>,
     checkpoints: &[(usize, &StepCheckpoint)],
-) -> sqlx::Result<Vec<(usize, SettleOutcome)>> {
+) -> sqlx::Result<Vec<(usize, LeasedWriteOutcome)>> {
     if checkpoints.is_empty() {
         return Ok(Vec::new());
     }
@@ -62,16 +62,16 @@ pub(super) async fn checkpoint(
         ]);
         query.execute(&mut *tx.conn).await?;
     }
-    let settled = |index: &usize| {
+    let outcome = |index: &usize| {
         if good(index) {
-            SettleOutcome::Done
+            LeasedWriteOutcome::Done
         } else {
-            SettleOutcome::Fenced
+            LeasedWriteOutcome::Fenced
         }
     };
     Ok(checkpoints
         .iter()
-        .map(|(index, _)| (*index, settled(index)))
+        .map(|(index, _)| (*index, outcome(index)))
         .collect())
 }
 

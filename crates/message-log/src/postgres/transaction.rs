@@ -11,7 +11,7 @@ use super::operation::{Effect, Operation, Work};
 use super::options::LockSpace;
 use super::sequence::{self, SequenceRange};
 use super::{append, attempted, change, keys, step};
-use crate::SettleOutcome;
+use crate::LeasedWriteOutcome;
 
 /// An open transaction.
 pub(super) struct Transaction<'c> {
@@ -125,7 +125,7 @@ async fn write(
 async fn apply(tx: &mut Transaction<'_>, operations: &[Operation]) -> sqlx::Result<Vec<Effect>> {
     let mut effects: Vec<Effect> = operations
         .iter()
-        .map(|_| Effect::Settled(SettleOutcome::Fenced))
+        .map(|_| Effect::LeasedWrite(LeasedWriteOutcome::Fenced))
         .collect();
     let mut checkpoints = Vec::new();
     let mut changes = Vec::new();
@@ -143,14 +143,14 @@ async fn apply(tx: &mut Transaction<'_>, operations: &[Operation]) -> sqlx::Resu
             Work::Settle(change) => changes.push((index, change.as_ref())),
         }
     }
-    for (index, settled) in step::checkpoint(tx, &checkpoints).await? {
-        effects[index] = Effect::Settled(settled);
+    for (index, outcome) in step::checkpoint(tx, &checkpoints).await? {
+        effects[index] = Effect::LeasedWrite(outcome);
     }
     for (index, changed) in change::apply(tx, &changes).await? {
         effects[index] = Effect::Settled(if changed.is_some() {
-            SettleOutcome::Done
+            LeasedWriteOutcome::Done
         } else {
-            SettleOutcome::Fenced
+            LeasedWriteOutcome::Fenced
         });
     }
     for (index, appended) in append::append(tx, &appends).await? {

@@ -11,7 +11,7 @@ use crate::{AppendOutcome, DedupeKey, NewMessage};
 pub(super) const FIND_DUPLICATE: &str =
     "SELECT message_id FROM dedupe WHERE flow_id = ? AND key = ? AND expires_at > ?";
 
-pub(super) const FIND_BUSY_KEY: &str = "
+pub(super) const FIND_UNFINISHED_OF_ORDERING_KEY: &str = "
 SELECT 1 FROM messages INDEXED BY messages_order
 WHERE flow_id = ? AND ordering_key = ? AND completed_at IS NULL LIMIT 1";
 
@@ -26,7 +26,7 @@ const INSERT_BODY: &str =
     "INSERT INTO bodies (seq, raw_body, payload, request) VALUES (?, ?, ?, ?)";
 
 /// Gives a key to a message, unless another one holds it at `?5`.
-pub(super) const INSERT_KEY: &str = "
+pub(super) const INSERT_DEDUPE_KEY: &str = "
 INSERT INTO dedupe (flow_id, key, message_id, expires_at) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (flow_id, key) DO UPDATE SET message_id = excluded.message_id, expires_at
     = excluded.expires_at
@@ -69,7 +69,7 @@ fn is_blocked(tx: &Transaction<'_, '_>, message: &NewMessage) -> rusqlite::Resul
     match &message.ordering_key {
         Some(key) => tx
             .conn
-            .prepare_cached(FIND_BUSY_KEY)?
+            .prepare_cached(FIND_UNFINISHED_OF_ORDERING_KEY)?
             .exists(params![message.flow_id.as_str(), key]),
         None => Ok(false),
     }
@@ -118,7 +118,7 @@ pub(super) fn insert(tx: &Transaction<'_, '_>, row: &NewRow<'_>) -> rusqlite::Re
     tx.execute(INSERT_MESSAGE, values)?;
     insert_body(tx, row.seq, message)?;
     for dedupe in &message.dedupe_keys {
-        insert_key(
+        insert_dedupe_key(
             tx,
             &message.flow_id,
             dedupe,
@@ -130,7 +130,7 @@ pub(super) fn insert(tx: &Transaction<'_, '_>, row: &NewRow<'_>) -> rusqlite::Re
 }
 
 /// Gives a key to a message from `since` on, unless another one holds it.
-pub(super) fn insert_key(
+pub(super) fn insert_dedupe_key(
     tx: &Transaction<'_, '_>,
     flow_id: &FlowId,
     dedupe: &DedupeKey,
@@ -144,5 +144,5 @@ pub(super) fn insert_key(
         since.after(dedupe.ttl).as_millis(),
         since.as_millis(),
     ];
-    tx.execute(INSERT_KEY, values).map(|_| ())
+    tx.execute(INSERT_DEDUPE_KEY, values).map(|_| ())
 }

@@ -78,14 +78,15 @@ pub(super) fn apply_with_seq(
     Ok(Some(change.lease(event_seq)))
 }
 
-/// Returns whether the tables have the lease on which `change` relies.
-pub(super) fn has_lease(conn: &Connection, change: &Change) -> rusqlite::Result<bool> {
+/// Returns whether `change` is fenced: the message has another owner or token in the tables than
+/// those on which it relies.
+pub(super) fn is_fenced(conn: &Connection, change: &Change) -> rusqlite::Result<bool> {
     let lease = params![
         change.message_seq,
         change.from_token,
         change.from_owner.as_str()
     ];
-    conn.prepare_cached(FIND_LEASE)?.exists(lease)
+    Ok(!conn.prepare_cached(FIND_LEASE)?.exists(lease)?)
 }
 
 fn insert_event(tx: &Transaction<'_, '_>, change: &Change, event_seq: i64) -> rusqlite::Result<()> {

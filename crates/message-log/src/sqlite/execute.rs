@@ -10,7 +10,7 @@ use super::options::CommitDurability;
 use super::statements::Statements;
 use super::transaction::{self, Transaction};
 use super::{append, attempted, change, step};
-use crate::{Lease, NewMessage, SettleOutcome};
+use crate::{Lease, LeasedWriteOutcome, NewMessage};
 
 /// Results of a committed batch.
 pub(super) struct Execution {
@@ -55,7 +55,7 @@ fn apply(tx: &mut Transaction<'_, '_>, operations: &[Operation]) -> rusqlite::Re
     let mut others = Vec::new();
     for (operation, effect) in operations.iter().zip(&mut effects) {
         if let Work::StoreStep(checkpoint) = &operation.work {
-            *effect = Effect::Settled(step::checkpoint(tx, checkpoint)?);
+            *effect = Effect::LeasedWrite(step::checkpoint(tx, checkpoint)?);
         }
     }
     for (index, operation) in operations.iter().enumerate() {
@@ -65,9 +65,9 @@ fn apply(tx: &mut Transaction<'_, '_>, operations: &[Operation]) -> rusqlite::Re
             Work::Settle(change) => {
                 let settled = change::apply(tx, change)?.is_some();
                 effects[index] = Effect::Settled(if settled {
-                    SettleOutcome::Done
+                    LeasedWriteOutcome::Done
                 } else {
-                    SettleOutcome::Fenced
+                    LeasedWriteOutcome::Fenced
                 });
             }
             Work::Claim(claimed) => {
@@ -105,7 +105,7 @@ fn run_other(tx: &mut Transaction<'_, '_>, work: &Work) -> rusqlite::Result<Effe
         | Work::Settle(_)
         | Work::Claim(_)
         | Work::Flush
-        | Work::Shrink { .. }
+        | Work::IncrementalVacuum { .. }
         | Work::TruncateWal
         | Work::Close => Ok(Effect::Done),
     }

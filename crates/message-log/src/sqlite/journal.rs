@@ -74,7 +74,7 @@ use super::statements::Statements;
 use super::sync_failures::SyncFailures;
 use crate::append::NewRow;
 use crate::change::Change;
-use crate::{Error, NewMessage, SettleOutcome};
+use crate::{Error, LeasedWriteOutcome, NewMessage};
 
 const FIND_ID: &str = "SELECT 1 FROM messages WHERE id = ?";
 
@@ -360,18 +360,17 @@ fn encode_batch(
                 }
             }
             JournalEntry::FinalSettlement(change)
-                if !settled.contains(&change.message_seq)
-                    && lease_is_valid(pending, conn, change)? =>
+                if !settled.contains(&change.message_seq) && !is_fenced(pending, conn, change)? =>
             {
                 settled.push(change.message_seq);
                 record.push_settlement(next, change);
                 OperationResult {
-                    effect: Effect::Settled(SettleOutcome::Done),
+                    effect: Effect::Settled(LeasedWriteOutcome::Done),
                     seq: Some(next),
                 }
             }
             JournalEntry::FinalSettlement(_) => OperationResult {
-                effect: Effect::Settled(SettleOutcome::Fenced),
+                effect: Effect::Settled(LeasedWriteOutcome::Fenced),
                 seq: None,
             },
         };
@@ -385,16 +384,17 @@ fn is_in_tables(conn: &Connection, message: &NewMessage) -> rusqlite::Result<boo
     conn.prepare_cached(FIND_ID)?.exists([message.id.as_str()])
 }
 
-/// Returns whether the lease that `change` relies on is valid.
-fn lease_is_valid(
+/// Returns whether `change` is fenced: the message has another owner or token than those on which
+/// it relies. A lease that has only expired does not fence.
+fn is_fenced(
     pending: &PendingWrites,
     conn: &Connection,
     change: &Change,
 ) -> rusqlite::Result<bool> {
-    if let Some(lease_is_valid) = pending.lease_is_valid(change) {
-        return Ok(lease_is_valid);
+    match pending.is_fenced(change) {
+        Some(is_fenced) => Ok(is_fenced),
+        None => change::is_fenced(conn, change),
     }
-    change::has_lease(conn, change)
 }
 
 impl Work {

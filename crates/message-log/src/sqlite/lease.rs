@@ -5,7 +5,7 @@ use rusqlite::params;
 
 use super::operation::Effect;
 use super::transaction::Transaction;
-use crate::SettleOutcome;
+use crate::LeasedWriteOutcome;
 
 const RELEASE_POLLS: &str = "
 UPDATE polls SET held_until = 0
@@ -44,10 +44,10 @@ pub(super) fn open(
 /// Renews a lease. An expired one is valid again, for the messages that no other node has claimed.
 pub(super) fn renew(tx: &Transaction<'_, '_>, owner: &BootId) -> rusqlite::Result<Effect> {
     let renewed = tx.execute(RENEW, params![tx.steady.as_millis(), owner.as_str()])?;
-    Ok(Effect::Settled(if renewed > 0 {
-        SettleOutcome::Done
+    Ok(Effect::LeasedWrite(if renewed > 0 {
+        LeasedWriteOutcome::Done
     } else {
-        SettleOutcome::Fenced
+        LeasedWriteOutcome::Fenced
     }))
 }
 

@@ -5,11 +5,11 @@ use rusqlite::{Connection, ffi};
 use super::operation::Effect;
 use super::sync_failures::SyncFailures;
 
-/// Gives up to `pages` free pages back to the disk.
-pub(super) fn shrink(conn: &Connection, pages: u32) -> rusqlite::Result<Effect> {
-    // Each step of the statement gives back one page.
-    let mut shrink = conn.prepare(&format!("PRAGMA incremental_vacuum({pages})"))?;
-    let mut steps = shrink.query(())?;
+/// Returns up to `pages` free pages to the file system.
+pub(super) fn incremental_vacuum(conn: &Connection, pages: u32) -> rusqlite::Result<Effect> {
+    // Each step of the statement returns one page.
+    let mut vacuum = conn.prepare(&format!("PRAGMA incremental_vacuum({pages})"))?;
+    let mut steps = vacuum.query(())?;
     while steps.next()?.is_some() {}
     Ok(Effect::Done)
 }

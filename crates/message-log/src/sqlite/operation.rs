@@ -17,8 +17,8 @@ pub(super) enum Work {
     Probe,
     /// Applies the journal's pending writes to the tables, for a reader.
     Flush,
-    /// Gives free pages back to the disk, outside a transaction.
-    Shrink {
+    /// Returns free pages to the file system, outside a transaction.
+    IncrementalVacuum {
         pages: u32,
     },
     /// Checkpoints the write-ahead log and empties its file, outside a transaction.
@@ -41,7 +41,7 @@ impl Work {
             Self::Claim(_)
             | Self::Probe
             | Self::Flush
-            | Self::Shrink { .. }
+            | Self::IncrementalVacuum { .. }
             | Self::TruncateWal
             | Self::Close => 0,
         }
@@ -59,7 +59,7 @@ impl Work {
             | Self::Claim(_)
             | Self::Probe
             | Self::Flush
-            | Self::Shrink { .. }
+            | Self::IncrementalVacuum { .. }
             | Self::TruncateWal
             | Self::Close => false,
         }
@@ -82,8 +82,8 @@ enum TaskKind {
     Plain,
     /// A message can be claimed after this that could not be claimed before.
     MakesClaimable,
-    /// Drops old rows, and does not depend on pending writes.
-    MakesRoom,
+    /// Deletes rows, and does not depend on pending writes.
+    Deletion,
 }
 
 impl Task {
@@ -103,9 +103,9 @@ impl Task {
         Self { kind, ..self }
     }
 
-    /// Returns a task that drops old rows, and does not depend on pending writes.
-    pub fn making_room(self) -> Self {
-        let kind = TaskKind::MakesRoom;
+    /// Returns a task that deletes rows, and does not depend on pending writes.
+    pub fn deleting_rows(self) -> Self {
+        let kind = TaskKind::Deletion;
         Self { kind, ..self }
     }
 
@@ -118,8 +118,8 @@ impl Task {
         self.kind == TaskKind::MakesClaimable
     }
 
-    pub fn makes_room(&self) -> bool {
-        self.kind == TaskKind::MakesRoom
+    pub fn is_deletion(&self) -> bool {
+        self.kind == TaskKind::Deletion
     }
 
     pub fn run(&self, tx: &mut Transaction<'_, '_>) -> rusqlite::Result<Effect> {

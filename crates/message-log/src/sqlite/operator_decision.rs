@@ -4,7 +4,7 @@ use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::Status;
 use rusqlite::{OptionalExtension, params};
 
-use super::append::insert_key;
+use super::append::insert_dedupe_key;
 use super::change::release_next_of_key;
 use super::operation::Effect;
 use super::transaction::Transaction;
@@ -92,7 +92,7 @@ fn set_version(
         params![found.seq, version.flow_version, version.ordering_key],
     )?;
     match &version.dedupe_key {
-        Some(dedupe) => insert_key(tx, &found.flow_id, dedupe, id, tx.now),
+        Some(dedupe) => insert_dedupe_key(tx, &found.flow_id, dedupe, id, tx.now),
         None => Ok(()),
     }
 }

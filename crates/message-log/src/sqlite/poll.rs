@@ -10,7 +10,8 @@ use super::operation::{Effect, Task};
 use super::transaction::Transaction;
 use crate::poll::read;
 use crate::{
-    Poll, PollClaim, PollClaimOutcome, PollStanding, PollStore, Result, SeenRecord, SettleOutcome,
+    LeasedWriteOutcome, Poll, PollClaim, PollClaimOutcome, PollStanding, PollStore, Result,
+    SeenRecord,
 };
 
 pub(super) const CLAIM: &str = "
@@ -53,7 +54,7 @@ impl PollStore for SqliteLog {
         }
     }
 
-    async fn update_poll(&self, poll: &Poll) -> Result<SettleOutcome> {
+    async fn update_poll(&self, poll: &Poll) -> Result<LeasedWriteOutcome> {
         let bytes = poll.state.as_ref().map_or(0, Bytes::len);
         let poll = poll.clone();
         let update = Task::new(move |tx| update(tx, &poll));
@@ -74,7 +75,7 @@ impl PollStore for SqliteLog {
     async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<()> {
         let flow_id = flow_id.clone();
         let forget = Task::new(move |tx| forget(tx, &flow_id, before));
-        self.run(forget.making_room()).await
+        self.run(forget.deleting_rows()).await
     }
 
     async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>> {
@@ -88,7 +89,7 @@ impl PollStore for SqliteLog {
     async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool> {
         let flow_id = flow_id.clone();
         let forget = Task::new(move |tx| forget_poll(tx, &flow_id));
-        let forgotten = self.writer.submit(forget.making_room()).await?;
+        let forgotten = self.writer.submit(forget.deleting_rows()).await?;
         Ok(forgotten.into_count()? > 0)
     }
 }
@@ -136,10 +137,10 @@ pub(super) fn update(tx: &Transaction<'_, '_>, poll: &Poll) -> rusqlite::Result<
             poll.ended.as_ref().and_then(|ended| ended.error.as_deref())
         ],
     )?;
-    Ok(Effect::Settled(if updated > 0 {
-        SettleOutcome::Done
+    Ok(Effect::LeasedWrite(if updated > 0 {
+        LeasedWriteOutcome::Done
     } else {
-        SettleOutcome::Fenced
+        LeasedWriteOutcome::Fenced
     }))
 }
 

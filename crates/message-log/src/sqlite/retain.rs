@@ -13,8 +13,8 @@ use crate::{Cursor, Result, row};
 
 /// Number of messages that one transaction checks.
 const RETENTION_BATCH_SIZE: i64 = 500;
-/// Number of pages that go back to the disk at a time.
-const SHRINK_PAGES: u32 = 1_000;
+/// Number of pages that one incremental vacuum returns to the file system.
+const VACUUM_PAGES: u32 = 1_000;
 
 pub(super) const NEXT_BATCH: &str = "
 SELECT min(received_at), max(seq) FROM (SELECT seq, received_at FROM messages WHERE seq > ?
@@ -62,7 +62,7 @@ pub(super) const DROP_LISTED: Deletes =
 /// Keeps the last sequence number, so that none is taken twice after its event was dropped.
 const KEEP_LAST_SEQ: &str = "UPDATE counters SET value = max(value, ?) WHERE name = 'last_seq'";
 
-pub(super) const DROP_KEYS: &str = "
+pub(super) const DROP_DEDUPE_KEYS: &str = "
 DELETE FROM dedupe WHERE (flow_id, key) IN (SELECT flow_id, key FROM dedupe WHERE expires_at <= ?
     LIMIT 1000)";
 
@@ -83,15 +83,15 @@ pub(super) async fn retain(
         let from = after.saturating_add(1);
         let bounds = [from, last, older_than.as_millis()];
         let messages = Task::new(move |tx| drop_messages(tx, DROP_BATCH, bounds));
-        let messages = writer.submit(messages.making_room()).await?;
+        let messages = writer.submit(messages.deleting_rows()).await?;
         dropped += messages.into_count()?;
         after = last;
     }
-    let keys = || Task::new(move |tx| drop_keys(tx, begun)).making_room();
+    let keys = || Task::new(move |tx| drop_dedupe_keys(tx, begun)).deleting_rows();
     while writer.submit(keys()).await?.into_count()? > 0 {}
     drop_plans(reader, writer, older_than, begun).await?;
     let quotas = Task::new(|tx| quota::purge_expired(tx));
-    writer.submit(quotas.making_room()).await?;
+    writer.submit(quotas.deleting_rows()).await?;
     vacuum(reader, writer).await?;
     Ok(dropped)
 }
@@ -117,7 +117,7 @@ pub(super) async fn retain_flows(
             let numbers: Vec<i64> = batch.iter().map(|cursor| cursor.seq).collect();
             let numbers = serde_json::json!(numbers).to_string();
             let messages = Task::new(move |tx| drop_messages(tx, DROP_LISTED, (&numbers, bound)));
-            let messages = writer.submit(messages.making_room()).await?;
+            let messages = writer.submit(messages.deleting_rows()).await?;
             dropped += messages.into_count()?;
         }
     }
@@ -156,11 +156,11 @@ fn drop_messages(
     Ok(Effect::Affected(dropped as u64))
 }
 
-pub(super) fn drop_keys(
+pub(super) fn drop_dedupe_keys(
     tx: &Transaction<'_, '_>,
     expired_at: Timestamp,
 ) -> rusqlite::Result<Effect> {
-    let dropped = tx.execute(DROP_KEYS, params![expired_at.as_millis()])?;
+    let dropped = tx.execute(DROP_DEDUPE_KEYS, params![expired_at.as_millis()])?;
     Ok(Effect::Affected(dropped as u64))
 }
 
@@ -169,8 +169,8 @@ async fn vacuum(reader: &SqlitePool, writer: &WriterHandle) -> Result<()> {
     let mut free = free_pages(reader).await?;
     while free > 0 {
         writer
-            .submit(Work::Shrink {
-                pages: SHRINK_PAGES,
+            .submit(Work::IncrementalVacuum {
+                pages: VACUUM_PAGES,
             })
             .await?;
         let left = free_pages(reader).await?;

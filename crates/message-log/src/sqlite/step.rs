@@ -3,7 +3,7 @@
 use rusqlite::params;
 
 use super::transaction::Transaction;
-use crate::{SettleOutcome, StepCheckpoint};
+use crate::{LeasedWriteOutcome, StepCheckpoint};
 
 pub(super) const SAVE: &str = "
 INSERT INTO steps (message, name, status, output)
@@ -14,7 +14,7 @@ ON CONFLICT (message, name) DO UPDATE SET status = excluded.status, output = exc
 pub(super) fn checkpoint(
     tx: &Transaction<'_, '_>,
     checkpoint: &StepCheckpoint,
-) -> rusqlite::Result<SettleOutcome> {
+) -> rusqlite::Result<LeasedWriteOutcome> {
     let lease = &checkpoint.lease;
     let values = params![
         lease.seq,
@@ -25,8 +25,8 @@ pub(super) fn checkpoint(
         checkpoint.output.as_ref(),
     ];
     Ok(if tx.execute(SAVE, values)? > 0 {
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     } else {
-        SettleOutcome::Fenced
+        LeasedWriteOutcome::Fenced
     })
 }

@@ -301,7 +301,7 @@ impl Writer {
 
     fn run_outside_transaction(&self, conn: &Connection, operation: Operation) {
         let result = match operation.work {
-            Work::Shrink { pages } => maintenance::shrink(conn, pages),
+            Work::IncrementalVacuum { pages } => maintenance::incremental_vacuum(conn, pages),
             Work::TruncateWal => self.checkpoints.truncate_wal(conn),
             Work::Close => {
                 self.inbox.close();

@@ -119,7 +119,11 @@ impl Log {
                 self.operations,
             ),
             ("log_appended", "Messages that the log took.", self.appended),
-            ("log_settled", "Outcomes that the log took.", self.settled),
+            (
+                "log_settled",
+                "Settlements of messages that the log took: ends of attempts, and releases.",
+                self.settled,
+            ),
             (
                 "log_claimed",
                 "Messages taken up from the log.",

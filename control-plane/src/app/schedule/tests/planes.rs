@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kanat_message_log::postgres::PostgresLog;
 use kanat_message_log::{
-    Claim, ClaimBudget, Filter, Message, MessageLog, Outcome, Position, Room, SettleOutcome,
+    Claim, ClaimBudget, Filter, LeasedWriteOutcome, Message, MessageLog, Outcome, Position, Room,
     Settlement, Tenant, postgres,
 };
 use kanat_model::Timestamp;
@@ -222,7 +222,10 @@ impl Planes {
             failure: None,
             trace: Vec::new(),
         };
-        assert_eq!(log.settle(&settlement).await.unwrap(), SettleOutcome::Done);
+        assert_eq!(
+            log.settle(&settlement).await.unwrap(),
+            LeasedWriteOutcome::Done
+        );
     }
 }
 

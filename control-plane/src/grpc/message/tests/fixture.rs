@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use kanat_auth::Role;
 use kanat_message_log::{
-    AppendOutcome, MessageLog, NewMessage, Outcome, Placement, SettleOutcome, Settlement,
+    AppendOutcome, LeasedWriteOutcome, MessageLog, NewMessage, Outcome, Placement, Settlement,
     TraceRecord,
 };
 use kanat_model::Timestamp;
@@ -160,7 +160,7 @@ impl Fixture {
         };
         assert_eq!(
             self.log().settle(&settlement).await.unwrap(),
-            SettleOutcome::Done
+            LeasedWriteOutcome::Done
         );
         id.into_string()
     }

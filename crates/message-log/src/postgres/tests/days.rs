@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, PgConnection};
 use super::LogHarness;
 use crate::contract::{Subject, message, settlement, tenant};
 use crate::postgres::day::{self, Day};
-use crate::{EventQuery, Filter, NewMessage, Outcome, SettleOutcome};
+use crate::{EventQuery, Filter, LeasedWriteOutcome, NewMessage, Outcome};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -47,7 +47,7 @@ async fn finished(subject: &Subject, flow: &FlowId, days: u32) -> MessageId {
     settlement.at = received_at;
     assert_eq!(
         subject.log.settle(&settlement).await.unwrap(),
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     lease.message_id
 }
@@ -123,7 +123,7 @@ async fn keeps_what_is_unfinished_or_ended_late_and_gives_the_room_of_its_day_ba
     expected.push(late.message_id.clone());
     assert_eq!(
         subject.checkpoint(&late, "contact", "{}").await,
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     day::prepare(&mut conn, place.connecting().space)
         .await
@@ -154,7 +154,7 @@ async fn keeps_what_is_unfinished_or_ended_late_and_gives_the_room_of_its_day_ba
     settlement.at = received_at;
     assert_eq!(
         subject.log.settle(&settlement).await.unwrap(),
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     assert_eq!(subject.log.retain(older_than).await.unwrap(), 1);
     assert_eq!(subject.log.retain(Timestamp::now()).await.unwrap(), 1);

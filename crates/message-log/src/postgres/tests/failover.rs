@@ -15,7 +15,7 @@ use super::outage::Node;
 use crate::contract::{Harness, Subject, leased, message, tenant};
 use crate::postgres::{Options, PostgresLog};
 use crate::prelude::*;
-use crate::{Error, Outcome, RenewalOutcome, SettleOutcome};
+use crate::{Error, LeasedWriteOutcome, Outcome, RenewalOutcome};
 
 /// Longest time from the promotion to the first message that is taken, on a machine that does
 /// nothing else.
@@ -73,7 +73,7 @@ async fn a_promoted_standby_is_found_and_has_everything_that_was_acknowledged() 
         while acknowledged.len() < 60 || !promoted.load(Ordering::SeqCst) {
             let lease = node.send().await;
             acknowledged.push(lease.message_id.clone());
-            assert_eq!(node.deliver(&lease).await, SettleOutcome::Done);
+            assert_eq!(node.deliver(&lease).await, LeasedWriteOutcome::Done);
         }
         acknowledged
     });
@@ -161,7 +161,7 @@ async fn a_server_that_became_read_only_is_left_for_one_that_takes_writes() {
     assert!(refused.contains("read-only"), "{refused}");
     block(|| pair.standby.promote().unwrap());
     let sent = node.send().await;
-    assert_eq!(node.deliver(&sent).await, SettleOutcome::Done);
+    assert_eq!(node.deliver(&sent).await, LeasedWriteOutcome::Done);
     becomes(
         &pair.primary,
         "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'kanat message log'",
@@ -193,7 +193,7 @@ async fn what_a_node_held_is_claimed_anew_after_a_promotion() {
     assert_eq!(claimed.message_id, held.message_id);
     assert_eq!(
         subject.settle(&held, 1, Outcome::Delivered).await,
-        SettleOutcome::Fenced
+        LeasedWriteOutcome::Fenced
     );
     again.deliver(&claimed).await;
     for node in [subject, again] {
@@ -232,7 +232,7 @@ async fn a_primary_that_falls_silent_is_left_for_the_promoted_standby() {
     );
     assert!(taken < 2 * FOUND_WITHIN);
     for lease in [leased(waited.unwrap()), sent] {
-        assert_eq!(node.deliver(&lease).await, SettleOutcome::Done);
+        assert_eq!(node.deliver(&lease).await, LeasedWriteOutcome::Done);
     }
     let sent = node.send().await.message_id;
     assert!(node.log.get(&tenant(), &sent).await.unwrap().is_some());

@@ -14,8 +14,8 @@ use crate::contract::{Harness, Subject, message, ordered, settlement, tenant};
 use crate::postgres::{PostgresLog, sequence};
 use crate::prelude::*;
 use crate::{
-    AppendOutcome, Claim, ClaimBudget, DedupeKey, EventQuery, NewMessage, Outcome, Placement,
-    RenewalOutcome, RepeatPolicy, Room, SettleOutcome,
+    AppendOutcome, Claim, ClaimBudget, DedupeKey, EventQuery, LeasedWriteOutcome, NewMessage,
+    Outcome, Placement, RenewalOutcome, RepeatPolicy, Room,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -95,7 +95,7 @@ impl Worker {
         let settlement = settlement(&lease, 1, Outcome::Delivered);
         assert_eq!(
             self.log.settle(&settlement).await.unwrap(),
-            SettleOutcome::Done
+            LeasedWriteOutcome::Done
         );
         id
     }

@@ -17,8 +17,8 @@ use crate::contract::{leased, message, settlement, tenant};
 use crate::postgres::{Options, PostgresLog};
 use crate::prelude::*;
 use crate::{
-    AppendOutcome, Claim, ClaimBudget, Error, Filter, Lease, NewMessage, NodeLease, Outcome,
-    Placement, Position, RenewalOutcome, Room, SettleOutcome,
+    AppendOutcome, Claim, ClaimBudget, Error, Filter, Lease, LeasedWriteOutcome, NewMessage,
+    NodeLease, Outcome, Placement, Position, RenewalOutcome, Room,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -67,7 +67,7 @@ impl Node {
         }
     }
 
-    pub async fn deliver(&self, lease: &Lease) -> SettleOutcome {
+    pub async fn deliver(&self, lease: &Lease) -> LeasedWriteOutcome {
         loop {
             match self
                 .log
@@ -133,7 +133,7 @@ async fn acknowledges_what_was_written_although_the_answer_was_lost() {
             .settle(&settlement(&lease, 1, Outcome::Delivered))
             .await
             .unwrap(),
-        SettleOutcome::Done
+        LeasedWriteOutcome::Done
     );
     assert!(proxy.is_intact());
     assert_eq!(node.ids(Some(Status::Delivered)).await.len(), 1);
@@ -148,7 +148,10 @@ async fn acknowledges_what_was_written_although_the_answer_was_lost() {
     proxy.break_line(Break::AfterTheCommit);
     let claimed = node.claim().await.unwrap();
     assert!(proxy.is_intact());
-    assert_eq!(node.deliver(&claimed[0].lease).await, SettleOutcome::Done);
+    assert_eq!(
+        node.deliver(&claimed[0].lease).await,
+        LeasedWriteOutcome::Done
+    );
     node.log.close().await;
 }
 
@@ -172,7 +175,7 @@ async fn writes_nothing_of_what_it_refused() {
             .await
             .is_err()
     );
-    assert_eq!(node.deliver(&lease).await, SettleOutcome::Done);
+    assert_eq!(node.deliver(&lease).await, LeasedWriteOutcome::Done);
 
     node.log
         .append(NewMessage {
@@ -272,7 +275,7 @@ async fn survives(stop: Stop) {
         // At least some before the stop, and some after it.
         while acknowledged.len() < 60 || !stopped.load(std::sync::atomic::Ordering::SeqCst) {
             let lease = node.send().await;
-            assert_eq!(node.deliver(&lease).await, SettleOutcome::Done);
+            assert_eq!(node.deliver(&lease).await, LeasedWriteOutcome::Done);
             acknowledged.push(lease.message_id);
         }
         acknowledged
@@ -384,7 +387,7 @@ async fn a_session_that_was_ended_while_it_was_idle_costs_nobody_a_refusal() {
                 .settle(&settlement(&lease, 1, Outcome::Delivered))
                 .await
                 .unwrap(),
-            SettleOutcome::Done
+            LeasedWriteOutcome::Done
         );
     }
     node.log.close().await;

@@ -150,10 +150,10 @@ async fn no_statement_reads_a_whole_table() {
         usage_statement::<Postgres>(&["ck_1".into()]).into_text(),
     ];
     let fixed = [
-        append::FIND_BUSY_KEYS,
+        append::FIND_UNFINISHED_OF_ORDERING_KEYS,
         append::FIND_DUPLICATES,
         append::INSERT,
-        append::INSERT_KEYS,
+        append::INSERT_DEDUPE_KEYS,
         attempted::INSERT,
         change::RELEASE_NEXT,
         change::CHANGE,
@@ -186,7 +186,7 @@ async fn no_statement_reads_a_whole_table() {
         quota::DROP_CONNECTORS,
         quota::LEDGERS,
         quota::SAVE,
-        retain::DROP_KEYS,
+        retain::DROP_DEDUPE_KEYS,
         retain::DROP_LISTED,
         retain::DROP_MESSAGES,
         retain::NEXT_OF_FLOW,
@@ -222,7 +222,7 @@ async fn rows_to_write_or_find_are_found_one_by_one() {
     make_days(&mut conn).await;
     let cases = [
         (
-            append::FIND_BUSY_KEYS,
+            append::FIND_UNFINISHED_OF_ORDERING_KEYS,
             "(flow_id = v.flow_id) AND (ordering_key = v.ordering_key)",
         ),
         (

@@ -12,7 +12,7 @@ use sqlx::AssertSqlSafe;
 use super::{LogHarness, Options, PostgresLog};
 use crate::contract::{Subject, message, tenant};
 use crate::prelude::*;
-use crate::{EventPage, EventQuery, Outcome, RenewalOutcome, SettleOutcome, StepCheckpoint};
+use crate::{EventPage, EventQuery, LeasedWriteOutcome, Outcome, RenewalOutcome, StepCheckpoint};
 
 #[tokio::test]
 async fn an_outcome_of_a_lost_message_does_not_end_the_one_that_has_its_place() {
@@ -30,7 +30,7 @@ async fn an_outcome_of_a_lost_message_does_not_end_the_one_that_has_its_place() 
 
     assert_eq!(
         subject.settle(&lost, 1, Outcome::Delivered).await,
-        SettleOutcome::Fenced
+        LeasedWriteOutcome::Fenced
     );
     let output = Bytes::from_static(b"1");
     let step = StepCheckpoint {
@@ -41,7 +41,7 @@ async fn an_outcome_of_a_lost_message_does_not_end_the_one_that_has_its_place() 
     };
     assert_eq!(
         subject.log.checkpoint(step).await.unwrap(),
-        SettleOutcome::Fenced
+        LeasedWriteOutcome::Fenced
     );
     assert_eq!(
         subject.get(&later.message_id).await.status,
@@ -63,7 +63,7 @@ async fn a_message_that_was_given_back_before_a_restore_gives_back_no_other() {
     let due = kanat_model::Timestamp::now();
     assert_eq!(
         subject.settle(&lost, 0, Outcome::Release { due }).await,
-        SettleOutcome::Fenced
+        LeasedWriteOutcome::Fenced
     );
     assert_eq!(
         subject.get(&later.message_id).await.status,

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-/// Free bytes, on the disk and in the pages that the file may have, below which the journal is not
-/// used. They are many times what the pending writes need in the write-ahead log and in the tables.
+/// Free bytes below which the journal is not used: the fewer of those of the disk and those that
+/// `max_page_count` leaves to the file. The limit is many times what the pending writes need in
+/// the write-ahead log and in the tables.
 const MIN_FREE_BYTES: u64 = 128 * 1024 * 1024;
 /// Time for which a result is reused. In that time less than [`MIN_FREE_BYTES`] can arrive.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);

@@ -130,18 +130,18 @@ impl PendingWrites {
         self.hasher.hash_one(id)
     }
 
-    /// Returns whether a pending message has an id with this hash. That is the id itself, but for
-    /// a collision of 64-bit hashes.
+    /// Returns whether a pending message has an id with this hash. Another id with the same hash
+    /// gives a false positive; the batch then goes to the tables.
     pub fn may_contain(&self, hash: u64) -> bool {
         self.ids.contains(&hash)
     }
 
-    /// Returns whether the lease that `change` relies on is valid; `None` when only the tables can
-    /// tell.
-    pub fn lease_is_valid(&self, change: &Change) -> Option<bool> {
+    /// Returns whether `change` is fenced: the message has another owner or token than those on
+    /// which it relies. `None` when only the tables know.
+    pub fn is_fenced(&self, change: &Change) -> Option<bool> {
         match self.find(change.message_seq) {
-            Some(index) => Some(self.messages[index].lease_is_valid(change)),
-            None => self.settled.contains(&change.message_seq).then_some(false),
+            Some(index) => Some(self.messages[index].is_fenced(change)),
+            None => self.settled.contains(&change.message_seq).then_some(true),
         }
     }
 
@@ -161,7 +161,7 @@ impl PendingWrites {
         });
     }
 
-    /// Adds the final settlement of a message whose lease was valid.
+    /// Adds a final settlement that is not fenced.
     pub fn add_settlement(&mut self, event_seq: i64, change: Box<Change>) {
         match self.find(change.message_seq) {
             Some(index) => {
@@ -242,14 +242,14 @@ impl PendingWrites {
 }
 
 impl PendingMessage {
-    fn lease_is_valid(&self, change: &Change) -> bool {
+    fn is_fenced(&self, change: &Change) -> bool {
         let Placement::Leased(owner) = &self.message.place else {
-            return false;
+            return true;
         };
         // The token of a message's first holder is the message's sequence number.
-        self.settlement.is_none()
-            && self.seq == change.message_seq
-            && self.seq == change.from_token
-            && *owner == change.from_owner
+        self.settlement.is_some()
+            || self.seq != change.message_seq
+            || self.seq != change.from_token
+            || *owner != change.from_owner
     }
 }

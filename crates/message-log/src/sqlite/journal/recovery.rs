@@ -63,16 +63,16 @@ pub(super) fn recover(
     let taken = conn.query_row(schema::MAX_SEQ_IN_TABLES, (), |row| row.get(0))?;
     if pending.renumber(taken, last_seq) {
         tracing::error!(
-            messages = pending.len(),
-            "another process wrote into this message log: operations that the last one had \
-             acknowledged get new sequence numbers",
+            writes = pending.len(),
+            "another process wrote into this message log: operations that the last \
+             process had acknowledged get new sequence numbers",
         );
     }
     match commit(&Statements::new(conn), &pending, last_seq) {
         Ok(()) => {
             tracing::info!(
                 records = count,
-                messages = pending.len(),
+                writes = pending.len(),
                 "recovered the operations that the last process had acknowledged"
             );
             pending.clear();

@@ -13,8 +13,8 @@ use crate::contract::{Subject, leased, message, settlement, tenant};
 use crate::prelude::*;
 use crate::sqlite::{Durability, Options, SqliteLog};
 use crate::{
-    AppendOutcome, Error, EventQuery, Filter, Lease, NewMessage, Outcome, Placement,
-    RenewalOutcome, SettleOutcome,
+    AppendOutcome, Error, EventQuery, Filter, Lease, LeasedWriteOutcome, NewMessage, Outcome,
+    Placement, RenewalOutcome,
 };
 
 const JOURNAL: &str = "messages.db-intake";
@@ -106,7 +106,7 @@ async fn pending_writes_outlive_a_crash() {
             ..late.clone()
         }),
     );
-    assert_eq!(ended, SettleOutcome::Done);
+    assert_eq!(ended, LeasedWriteOutcome::Done);
     assert_eq!(appended.len(), 4);
     assert_eq!(queued, AppendOutcome::Waiting);
 
@@ -410,11 +410,11 @@ async fn an_end_is_fenced_wherever_its_message_is() {
     .await;
     assert!(matches!(
         both.as_slice(),
-        [Ok(SettleOutcome::Done), Ok(SettleOutcome::Fenced)]
+        [Ok(LeasedWriteOutcome::Done), Ok(LeasedWriteOutcome::Fenced)]
     ));
     assert_eq!(
         subject.settle(&lease, 1, Outcome::DeadLetter).await,
-        SettleOutcome::Fenced
+        LeasedWriteOutcome::Fenced
     );
     assert_eq!(
         subject.get(&lease.message_id).await.status,
@@ -422,7 +422,7 @@ async fn an_end_is_fenced_wherever_its_message_is() {
     );
     assert_eq!(
         subject.settle(&lease, 1, Outcome::DeadLetter).await,
-        SettleOutcome::Fenced
+        LeasedWriteOutcome::Fenced
     );
 
     let lease = subject.lease(message(&flow)).await;
@@ -432,7 +432,7 @@ async fn an_end_is_fenced_wherever_its_message_is() {
     };
     assert_eq!(
         subject.settle(&forged, 1, Outcome::Delivered).await,
-        SettleOutcome::Fenced
+        LeasedWriteOutcome::Fenced
     );
     let forged = Lease {
         token: lease.token + 1,
@@ -440,7 +440,7 @@ async fn an_end_is_fenced_wherever_its_message_is() {
     };
     assert_eq!(
         subject.settle(&forged, 1, Outcome::Delivered).await,
-        SettleOutcome::Fenced
+        LeasedWriteOutcome::Fenced
     );
     subject.deliver(&lease).await;
     subject.close().await;

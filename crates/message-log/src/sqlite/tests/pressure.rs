@@ -13,8 +13,8 @@ use crate::contract::message;
 use crate::prelude::*;
 use crate::sqlite::{Options, SqliteLog};
 use crate::{
-    AppendOutcome, Error, Filter, Lease, NewMessage, Outcome, Placement, SettleOutcome, Settlement,
-    Tenant,
+    AppendOutcome, Error, Filter, Lease, LeasedWriteOutcome, NewMessage, Outcome, Placement,
+    Settlement, Tenant,
 };
 
 const HOUR: std::time::Duration = std::time::Duration::from_secs(3_600);
@@ -96,7 +96,7 @@ async fn a_full_disk_refuses_what_comes_in_and_loses_nothing() {
     for lease in &leases {
         match log.settle(&delivered(lease)).await {
             Ok(settled) => {
-                assert_eq!(settled, SettleOutcome::Done);
+                assert_eq!(settled, LeasedWriteOutcome::Done);
                 ended += 1;
             }
             Err(error) => {
@@ -114,7 +114,7 @@ async fn a_full_disk_refuses_what_comes_in_and_loses_nothing() {
     for lease in &open {
         assert_eq!(
             log.settle(&delivered(lease)).await.unwrap(),
-            SettleOutcome::Done
+            LeasedWriteOutcome::Done
         );
     }
     assert_eq!(

@@ -122,7 +122,7 @@ async fn no_statement_reads_a_whole_table() {
         statements.push(page::transitions::<Sqlite>(columns, &query, 9).into_text());
     }
     let fixed = [
-        append::FIND_BUSY_KEY,
+        append::FIND_UNFINISHED_OF_ORDERING_KEY,
         append::FIND_DUPLICATE,
         change::RELEASE_NEXT,
         change::CHANGE,
@@ -146,7 +146,7 @@ async fn no_statement_reads_a_whole_table() {
         quota::DROP_CONNECTORS,
         quota::LEDGER,
         quota::SAVE,
-        retain::DROP_KEYS,
+        retain::DROP_DEDUPE_KEYS,
         retain::NEXT_OF_FLOW,
         retain::NEXT_BATCH,
         schema::MAX_SEQ_EVER,

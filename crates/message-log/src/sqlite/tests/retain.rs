@@ -51,7 +51,7 @@ fn write(inbox: &Arc<Inbox>, flush: &Result<()>) -> Vec<&'static str> {
                     asked.push("flush");
                     flush.clone().map(|()| Effect::Done)
                 }
-                Work::Task(task) if task.makes_room() => Ok(Effect::Affected(0)),
+                Work::Task(task) if task.is_deletion() => Ok(Effect::Affected(0)),
                 Work::Task(_) => {
                     asked.push("drop");
                     Ok(Effect::Done)

@@ -40,7 +40,10 @@ impl Batch {
 
 impl Work {
     fn runs_outside_transaction(&self) -> bool {
-        matches!(self, Self::Shrink { .. } | Self::TruncateWal | Self::Close)
+        matches!(
+            self,
+            Self::IncrementalVacuum { .. } | Self::TruncateWal | Self::Close
+        )
     }
 }
 

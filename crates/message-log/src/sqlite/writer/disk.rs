@@ -77,7 +77,7 @@ impl Writer {
         }
         let (deletions, rest): (Vec<_>, Vec<_>) = rest
             .into_iter()
-            .partition(|operation| includes_pending && operation.work.makes_room());
+            .partition(|operation| includes_pending && operation.work.is_deletion());
         self.refuse(rest, &refusal);
         if !deletions.is_empty() {
             stack.push(Batch {
@@ -117,7 +117,7 @@ impl Work {
         matches!(self, Self::Append(_) | Self::AppendAttempted(_))
     }
 
-    fn makes_room(&self) -> bool {
-        matches!(self, Self::Task(task) if task.makes_room())
+    fn is_deletion(&self) -> bool {
+        matches!(self, Self::Task(task) if task.is_deletion())
     }
 }
