@@ -11,6 +11,13 @@ use crate::sqlite::statements::Statements;
 /// Length of the write-ahead log at which it is truncated while the reserve is released.
 const MAX_WAL_BYTES_ON_FULL_DISK: u64 = 1 << 20;
 
+/// Division of a batch that met a full or failed disk.
+struct BatchDivision {
+    refused: Vec<Operation>,
+    /// Batches for the stack of the writer, the last one first.
+    retries: Vec<Batch>,
+}
+
 impl Writer {
     /// Refuses new messages while the reserve is released, and returns the other operations.
     pub(super) fn admit(&self, operations: Vec<Operation>) -> Vec<Operation> {
@@ -57,34 +64,10 @@ impl Writer {
         error: &rusqlite::Error,
         stack: &mut Vec<Batch>,
     ) {
-        let Batch {
-            operations,
-            includes_pending,
-        } = batch;
-        let (appends, rest): (Vec<_>, Vec<_>) = operations
-            .into_iter()
-            .partition(|operation| operation.work.brings_messages());
-        let is_single = appends.is_empty() && rest.len() == 1;
-        let refused = if is_single { 1 } else { appends.len() };
-        let refusal = self.write_failures.log(error, refused);
-        self.refuse(appends, &refusal);
-        if !is_single {
-            let rest = Batch {
-                operations: rest,
-                includes_pending,
-            };
-            return stack.extend(rest.halves());
-        }
-        let (deletions, rest): (Vec<_>, Vec<_>) = rest
-            .into_iter()
-            .partition(|operation| includes_pending && operation.work.is_deletion());
-        self.refuse(rest, &refusal);
-        if !deletions.is_empty() {
-            stack.push(Batch {
-                operations: deletions,
-                includes_pending: false,
-            });
-        }
+        let BatchDivision { refused, retries } = BatchDivision::after_disk_fault(batch);
+        let refusal = self.write_failures.log(error, refused.len());
+        self.refuse(refused, &refusal);
+        stack.extend(retries);
     }
 
     /// Checkpoints and truncates the write-ahead log without waiting for locks. Returns whether the
@@ -112,6 +95,47 @@ impl Writer {
     }
 }
 
+impl BatchDivision {
+    fn after_disk_fault(batch: Batch) -> Self {
+        let Batch {
+            operations,
+            includes_pending,
+        } = batch;
+        let (appends, rest): (Vec<_>, Vec<_>) = operations
+            .into_iter()
+            .partition(|operation| operation.work.brings_messages());
+        match rest.as_slice() {
+            [only] if appends.is_empty() => {
+                if includes_pending && only.work.is_deletion() {
+                    let without_pending = Batch {
+                        operations: rest,
+                        includes_pending: false,
+                    };
+                    Self {
+                        refused: Vec::new(),
+                        retries: vec![without_pending],
+                    }
+                } else {
+                    Self {
+                        refused: rest,
+                        retries: Vec::new(),
+                    }
+                }
+            }
+            _ => {
+                let rest = Batch {
+                    operations: rest,
+                    includes_pending,
+                };
+                Self {
+                    refused: appends,
+                    retries: rest.halves().collect(),
+                }
+            }
+        }
+    }
+}
+
 impl Work {
     fn brings_messages(&self) -> bool {
         matches!(self, Self::Append(_) | Self::AppendAttempted(_))
@@ -119,5 +143,69 @@ impl Work {
 
     fn is_deletion(&self) -> bool {
         matches!(self, Self::Task(task) if task.is_deletion())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kanat_model::id::FlowId;
+
+    use super::*;
+    use crate::contract::message;
+    use crate::sqlite::operation::{Effect, Task};
+
+    fn append() -> Work {
+        Work::Append(Box::new(message(&FlowId::generate())))
+    }
+
+    fn deletion() -> Work {
+        Task::new(|_| Ok(Effect::Affected(0)))
+            .deleting_rows()
+            .into()
+    }
+
+    /// Divides a batch. Returns the number of refused operations, and for each retry its number of
+    /// operations and whether it includes the pending writes.
+    fn divide(
+        work: impl IntoIterator<Item = Work>,
+        includes_pending: bool,
+    ) -> (usize, Vec<(usize, bool)>) {
+        let operations = work
+            .into_iter()
+            .map(|work| Operation { work, reply: None })
+            .collect();
+        let BatchDivision { refused, retries } = BatchDivision::after_disk_fault(Batch {
+            operations,
+            includes_pending,
+        });
+        let retries = retries
+            .iter()
+            .map(|retry| (retry.operations.len(), retry.includes_pending))
+            .collect();
+        (refused.len(), retries)
+    }
+
+    #[test]
+    fn refuses_appends_and_retries_the_other_operations_in_halves() {
+        let work = [append(), Work::Probe, append(), Work::Probe];
+        assert_eq!(divide(work, true), (2, vec![(1, true), (1, true)]));
+    }
+
+    #[test]
+    fn refuses_nothing_of_several_operations_without_appends() {
+        let work = [Work::Probe, Work::Probe, Work::Probe];
+        assert_eq!(divide(work, true), (0, vec![(1, true), (2, true)]));
+    }
+
+    #[test]
+    fn refuses_a_single_operation() {
+        assert_eq!(divide([Work::Probe], true), (1, vec![]));
+        assert_eq!(divide([append()], true), (1, vec![]));
+    }
+
+    #[test]
+    fn retries_a_deletion_without_the_pending_writes_before_it_is_refused() {
+        assert_eq!(divide([deletion()], true), (0, vec![(1, false)]));
+        assert_eq!(divide([deletion()], false), (1, vec![]));
     }
 }
