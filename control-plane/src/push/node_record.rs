@@ -12,15 +12,18 @@ use tokio::sync::Notify;
 use tokio::time::interval;
 
 use super::context::Context;
+use super::source::NodeStates;
 
 /// Interval of writing where no other process reads the record.
 const UNSHARED_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Writer of the record of one node, with what it wrote last.
+/// Writer of the record of one node.
 #[derive(Debug)]
 pub struct NodeRecordWriter {
     node: NodeId,
-    environments: BTreeMap<EnvironmentId, EnvironmentStatus>,
+    /// States of the node as the store has them; `None` before the first write. The store may have
+    /// states from an earlier session then, also in environments that the node no longer serves.
+    written: Option<BTreeMap<EnvironmentId, EnvironmentStatus>>,
 }
 
 impl NodeRecordWriter {
@@ -28,7 +31,7 @@ impl NodeRecordWriter {
     pub fn new(node: NodeId) -> Self {
         Self {
             node,
-            environments: BTreeMap::new(),
+            written: None,
         }
     }
 
@@ -57,31 +60,39 @@ impl NodeRecordWriter {
             return;
         };
         let node = node.to_record(&context.boot_id);
-        let changed: Vec<_> = node
-            .environments
-            .iter()
-            .filter(|now| self.environments.get(&now.environment_id) != Some(now))
-            .collect();
-        let gone = self.environments.keys().filter(|id| {
-            node.environments
-                .iter()
-                .all(|now| now.environment_id != **id)
-        });
-        match context.source.save_node(&node, &changed, gone).await {
-            Ok(()) => {
-                let now = node
+        match context
+            .source
+            .save_node(&node, self.unwritten(&node.environments))
+            .await
+        {
+            Ok(true) => {
+                let written = node
                     .environments
                     .into_iter()
-                    .map(|now| (now.environment_id.clone(), now));
-                self.environments = now.collect();
+                    .map(|state| (state.environment_id.clone(), state));
+                self.written = Some(written.collect());
             }
+            // The store has the later record of another control plane: the states are still
+            // unwritten.
+            Ok(false) => {}
             Err(error) => {
-                tracing::warn!(
-                    node.id = %self.node,
-                    %error,
-                    "cannot write down how a node was last seen",
-                )
+                tracing::warn!(node.id = %self.node, %error, "cannot save the record of a node")
             }
         }
+    }
+
+    /// Returns the states to write, so that the store has `present` and no others.
+    fn unwritten<'s>(&self, present: &'s [EnvironmentStatus]) -> NodeStates<'s> {
+        let Some(written) = &self.written else {
+            return NodeStates::All;
+        };
+        let is_present =
+            |id: &EnvironmentId| present.iter().any(|state| state.environment_id == *id);
+        if !written.keys().all(is_present) {
+            return NodeStates::All;
+        }
+        let is_changed =
+            |state: &&EnvironmentStatus| written.get(&state.environment_id) != Some(*state);
+        NodeStates::Changed(present.iter().filter(is_changed).collect())
     }
 }

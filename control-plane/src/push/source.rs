@@ -29,6 +29,15 @@ pub struct Environment {
     pub set_identity: SetIdentity,
 }
 
+/// States of a node in its environments that [`Source::save_node`] writes.
+#[derive(Debug)]
+pub enum NodeStates<'s> {
+    /// All of the record. The store then has no others of the node.
+    All,
+    /// Only these.
+    Changed(Vec<&'s node::EnvironmentStatus>),
+}
+
 /// Outcome of a read.
 #[derive(Debug, Default)]
 pub struct ReadOutcome {
@@ -203,24 +212,32 @@ impl Source {
         Ok(node::elsewhere(&mut tx, own, since).await?)
     }
 
-    /// Writes the record of a node, with its changed environments, unless another control plane has
-    /// written a later one.
+    /// Writes the record of a node with its states. Returns `false`, and writes nothing, if another
+    /// control plane has written a later record.
+    ///
+    /// # Errors
+    /// The store cannot be written.
     pub async fn save_node(
         &self,
         seen: &node::Node,
-        changed: &[&node::EnvironmentStatus],
-        gone: impl Iterator<Item = &EnvironmentId>,
-    ) -> Result<(), Error> {
+        states: NodeStates<'_>,
+    ) -> Result<bool, Error> {
         let mut tx = self.store.begin().await?;
-        if node::upsert(&mut tx, seen).await? {
-            for running in changed {
-                node::environment::upsert(&mut tx, &seen.id, running).await?;
-            }
-            for environment in gone {
-                node::environment::delete(&mut tx, &seen.id, environment).await?;
-            }
+        if !node::upsert(&mut tx, seen).await? {
+            return Ok(false);
         }
-        Ok(tx.commit().await?)
+        let states = match states {
+            NodeStates::Changed(changed) => changed,
+            NodeStates::All => {
+                node::environment::delete_of_node(&mut tx, &seen.id).await?;
+                seen.environments.iter().collect()
+            }
+        };
+        for state in states {
+            node::environment::upsert(&mut tx, &seen.id, state).await?;
+        }
+        tx.commit().await?;
+        Ok(true)
     }
 
     /// Opens bodies off the runtime's threads: they may be many, and large.

@@ -1,6 +1,7 @@
 //! The whole of push: a real store, the real service, and nodes that follow a script.
 
 mod node;
+mod node_record;
 mod refused;
 mod registration;
 mod restored;

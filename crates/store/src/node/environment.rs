@@ -39,9 +39,8 @@ statements! {
          (node_id, environment_id) DO UPDATE SET epoch = excluded.epoch, generation = \
          excluded.generation, set_hash = excluded.set_hash, rejected = excluded.rejected";
 
-    /// The node no longer serves the environment.
-    fn delete(node: &NodeId, environment: &EnvironmentId) =
-        "DELETE FROM node_environment WHERE node_id = $1 AND environment_id = $2";
+    /// Deletes the states of a node in all environments.
+    fn delete_of_node(node: &NodeId) = "DELETE FROM node_environment WHERE node_id = $1";
 
     /// Returns the states of nodes that are connected to other control planes than `own` and were
     /// seen after `since`.

@@ -65,7 +65,11 @@ async fn a_node_is_remembered_as_it_was_last_seen(test: TestStore) {
     assert_eq!(node::elsewhere(&mut tx, &own, long_ago).await.unwrap(), []);
     assert_eq!(node::elsewhere(&mut tx, &other, NOW).await.unwrap(), []);
 
-    node::environment::delete(&mut tx, &seen.id, &test.environment)
+    node::environment::delete_of_node(&mut tx, &NodeId::generate())
+        .await
+        .unwrap();
+    assert_eq!(node::all(&mut tx).await.unwrap(), [seen.clone()]);
+    node::environment::delete_of_node(&mut tx, &seen.id)
         .await
         .unwrap();
     assert_eq!(node::all(&mut tx).await.unwrap()[0].environments, []);
