@@ -137,7 +137,7 @@ impl DataPlane {
             spill: options.data_dir.clone(),
             build: options.build.clone(),
         };
-        let load = load_gauge(plans.clone(), Arc::clone(&pipeline));
+        let load = load_reader(plans.clone(), Arc::clone(&pipeline));
         let client_options = client_options(&options);
         let client = plans::PlanStreamClient::start(
             client_options,
@@ -259,7 +259,7 @@ fn client_options(options: &Options) -> plans::client::Options {
     }
 }
 
-fn load_gauge(plans: Plans, pipeline: Arc<Pipeline>) -> plans::client::LoadGauge {
+fn load_reader(plans: Plans, pipeline: Arc<Pipeline>) -> plans::client::ReadLoad {
     Arc::new(move || Load {
         in_flight: saturated(pipeline.in_flight()),
         ready: plans.is_complete() && pipeline.is_ready(),

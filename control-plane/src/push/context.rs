@@ -143,7 +143,7 @@ impl Context {
     /// Notifies the feed of `environment` that it has changed: the feed reads the store.
     pub fn notify_changed(&self, environment: &EnvironmentId, urgency: Urgency) {
         match self.started_feed(environment) {
-            Some(feed) => feed.request(urgency),
+            Some(feed) => feed.request_read(urgency),
             None => self.unknown_environment.notify_one(),
         }
     }

@@ -81,8 +81,8 @@ impl Feed {
     }
 
     /// Requests a read of the store, which has changed.
-    pub fn request(&self, urgency: Urgency) {
-        request(&self.read_requests, urgency);
+    pub fn request_read(&self, urgency: Urgency) {
+        request_read(&self.read_requests, urgency);
     }
 
     /// Follows the store until the future is dropped.
@@ -136,7 +136,7 @@ impl Feed {
     }
 }
 
-fn request(requested: &watch::Sender<u64>, urgency: Urgency) {
+fn request_read(requested: &watch::Sender<u64>, urgency: Urgency) {
     requested.send_modify(|urgent| *urgent += u64::from(urgency == Urgency::Immediate));
 }
 
@@ -172,13 +172,13 @@ mod tests {
         let changed_at = Instant::now();
         tokio::time::advance(Duration::from_millis(since)).await;
         let begun = Instant::now();
-        request(&sender, Urgency::Batched);
+        request_read(&sender, Urgency::Batched);
         let changes = async {
             for (n, at) in others.iter().enumerate() {
                 tokio::time::sleep_until(begun + Duration::from_millis(*at)).await;
                 let is_last = n + 1 == others.len();
                 let urgency = if is_last { last } else { Urgency::Batched };
-                request(&sender, urgency);
+                request_read(&sender, urgency);
             }
             std::future::pending::<()>().await;
         };

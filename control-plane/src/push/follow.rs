@@ -61,7 +61,7 @@ pub(super) async fn read(context: &Context) -> Result<(), Error> {
         };
         let set = feed.state().set.filter(|set| set.epoch == epoch);
         if !set.is_some_and(|set| environment.set_identity.matches(set.generation, set.hash)) {
-            feed.request(Urgency::Batched);
+            feed.request_read(Urgency::Batched);
         }
     }
     let ids: HashSet<_> = environments
@@ -96,7 +96,7 @@ async fn listen(context: &Context) -> Infallible {
             Err(error) => {
                 tracing::warn!(
                     %error,
-                    "cannot listen to other control planes: looking at the database",
+                    "cannot listen to other control planes: polling the database",
                 )
             }
         }

@@ -92,8 +92,8 @@ pub struct Bucket {
     target: u32,
     /// Tokens of the pool, in millionths, by the last grant.
     pool_microtokens: u64,
-    /// Instant before which the store has no token.
-    pool_empty_until: Option<Instant>,
+    /// Instant before which the store is not asked for a token again.
+    next_pool_request_at: Option<Instant>,
     day: Day,
     /// Attempts since the last tick. A call that waits for its turn counts once per attempt.
     tick_calls: u32,
@@ -121,8 +121,9 @@ struct Day {
     used_since_request: u64,
     /// Calls of the day that were granted to all nodes, by the last grant.
     granted: u64,
-    /// Instant before which the store has none.
-    exhausted_until: Option<Instant>,
+    /// Instant before which the store is not asked for calls of the day again. Other nodes may
+    /// return some earlier.
+    next_day_request_at: Option<Instant>,
     /// Calls that this node has admitted from its equal part of the day in an outage of the store,
     /// since the last grant.
     outage_admitted: u64,
@@ -152,7 +153,7 @@ impl Bucket {
             refilled_at: now,
             target: 0,
             pool_microtokens: 0,
-            pool_empty_until: None,
+            next_pool_request_at: None,
             day: Day::default(),
             tick_calls: 0,
             demand: 0,
@@ -372,13 +373,13 @@ impl Bucket {
         // `granted` includes the calls that were reported.
         self.day.outage_admitted = self.day.outage_used;
         // Other nodes may return some.
-        self.day.exhausted_until = (grant.day_left == 0).then(|| view.now + DAY_RETRY_DELAY);
+        self.day.next_day_request_at = (grant.day_left == 0).then(|| view.now + DAY_RETRY_DELAY);
         let max = RETRY_DELAY_CAP.max(self.limits.rate.period.as_duration() / 8);
         let pause = grant
             .time_to_next_token
             .unwrap_or(RETRY_DELAY_CAP)
             .clamp(MIN_RETRY_DELAY, max);
-        self.pool_empty_until =
+        self.next_pool_request_at =
             (grant.admitted < reservation.waiting_calls).then(|| view.now + pause);
     }
 
@@ -419,9 +420,9 @@ impl Bucket {
             _ => capacity(self.share),
         };
         self.microtokens = self.microtokens.min(size);
-        self.pool_empty_until = None;
+        self.next_pool_request_at = None;
         self.day.allowance = self.day.allowance.min(limits.per_day);
-        self.day.exhausted_until = None;
+        self.day.next_day_request_at = None;
     }
 
     /// Refills the bucket up to now: by the share until the end of its lease, then by the equal
@@ -499,7 +500,7 @@ impl Bucket {
         let holds_all = self.share > 0 && self.share == self.limits.rate.calls;
         view.unreachable_since.is_some()
             || holds_all
-            || self.pool_empty_until.is_some_and(|until| view.now < until)
+            || self.next_pool_request_at.is_some_and(|at| view.now < at)
     }
 
     /// Decides on a call by the limit per day. While the store is unreachable, this begins a new
@@ -528,9 +529,9 @@ impl Bucket {
                 _ => DayDecision::Admit,
             };
         }
-        let exhausted_until = self.day.exhausted_until.filter(|_| is_today);
-        match exhausted_until {
-            Some(until) if view.now < until => DayDecision::Refuse,
+        let next_day_request_at = self.day.next_day_request_at.filter(|_| is_today);
+        match next_day_request_at {
+            Some(at) if view.now < at => DayDecision::Refuse,
             Some(_) | None => DayDecision::AskStore,
         }
     }

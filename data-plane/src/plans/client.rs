@@ -46,8 +46,8 @@ pub struct Options {
     pub data_dir: PathBuf,
 }
 
-/// Gauge of the node's load, which is read at every heartbeat.
-pub type LoadGauge = Arc<dyn Fn() -> Load + Send + Sync>;
+/// Reads the load of the node, at every heartbeat.
+pub type ReadLoad = Arc<dyn Fn() -> Load + Send + Sync>;
 
 /// Keeps the node's plans up to date.
 pub struct PlanStreamClient {
@@ -56,7 +56,7 @@ pub struct PlanStreamClient {
     log: Arc<dyn PlanStore>,
     disk: Disk,
     control: ControlPlanes,
-    load: LoadGauge,
+    read_load: ReadLoad,
     drain: watch::Sender<Option<Duration>>,
 }
 
@@ -98,7 +98,7 @@ impl PlanStreamClient {
         log: Arc<dyn PlanStore>,
         sealer: Arc<Sealer>,
         control: ControlPlanes,
-        load: LoadGauge,
+        read_load: ReadLoad,
     ) -> Self {
         let last_good = LastGoodStore::new(options.data_dir.join("plans"), sealer);
         let disk = Arc::new(Mutex::new(last_good));
@@ -108,7 +108,7 @@ impl PlanStreamClient {
             log,
             disk,
             control,
-            load,
+            read_load,
             drain: watch::Sender::new(None),
         };
         client.start_from_last_good().await;
@@ -209,9 +209,9 @@ impl PlanStreamClient {
     /// Makes an environment live, then saves it; `None` when the process shuts down.
     ///
     /// # Errors
-    /// The environment is live, but cannot be saved. It then runs the new plans under the
-    /// generation that it had before, so that the control plane sends them again until they are
-    /// saved.
+    /// The environment is live, but cannot be saved. It then runs the new plans under an earlier
+    /// generation, so that the next stream raises the generation again, by a delta without
+    /// resources, and the node saves the whole set.
     async fn activate_and_save(
         &self,
         environment: Environment,

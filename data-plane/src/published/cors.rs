@@ -51,7 +51,7 @@ fn preflight(cors: Option<&Cors>, apis: &[Arc<Api>], asked: &HeaderMap, answer: 
         .filter(|_| cors.any_header);
     answer.insert(
         header::ACCESS_CONTROL_ALLOW_HEADERS,
-        asked_for.unwrap_or(&cors.headers).clone(),
+        asked_for.unwrap_or(&cors.allowed_headers).clone(),
     );
     if cors.credentials {
         answer.insert(

@@ -430,7 +430,7 @@ async fn count_waiting(call: &Call, id: &FlowId) -> Result<u64> {
         .total)
 }
 
-/// A plan that nodes of this build can run.
+/// Compiles a definition, and checks that nodes of this build can run the plan.
 fn compile(
     definition: &Definition,
     names: &EnvironmentNames,

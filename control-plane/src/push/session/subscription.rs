@@ -26,7 +26,7 @@ impl Subscription {
     pub fn open(feed: Arc<Feed>, claimed_state: Option<EnvironmentState>) -> Self {
         let reads_at_open = feed.state().reads_begun;
         // A node that was connected to another control plane may hold more than this one has read.
-        feed.request(Urgency::Batched);
+        feed.request_read(Urgency::Batched);
         Self {
             feed,
             sync: None,

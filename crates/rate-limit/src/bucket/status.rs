@@ -60,7 +60,7 @@ impl Bucket {
         };
         let own = rate.period.time_to_gain(missing, share, nodes);
         let store = self
-            .pool_empty_until
+            .next_pool_request_at
             .filter(|_| view.unreachable_since.is_none())
             .map(|until| until.saturating_duration_since(view.now));
         own.into_iter()

@@ -92,7 +92,7 @@ pub(super) async fn run(
         outdated: Vec::new(),
     };
     session.send(Out::Hello(session.hello())).await?;
-    // Without a stream the number is unknown: 0.
+    // The number is unknown until the first heartbeat of this stream: 0.
     kanat_telemetry::metrics().outdated_environments.set(0);
     let serve = async {
         let stream = timeout(SILENCE_TIMEOUT, control.sync(ReceiverStream::new(messages)));
@@ -334,7 +334,8 @@ impl Session<'_> {
             .map_err(|_| Error::ShuttingDown)??;
         let current = self.current(&begin.environment_id, &begin.epoch);
         if resources.is_empty() && !current.is_empty() && !begin.allow_empty {
-            let message = "an empty set would replace a full one, and is not said to be meant";
+            let message = "an empty set would replace a full one, and the push does not say that \
+                           this is intended";
             tracing::error!(
                 environment.id = begin.environment_id,
                 "{message}: keeping the plans that run"
@@ -468,7 +469,7 @@ async fn heartbeats(
             &outbound,
             Out::Heartbeat(Heartbeat {
                 states,
-                load: Some((client.load)()),
+                load: Some((client.read_load)()),
             }),
         )
         .await?;

@@ -66,7 +66,7 @@ impl ControlPlanes {
     }
 
     /// Returns a client of the control plane for this attempt. The control planes take turns, so
-    /// that one that is gone is left at once.
+    /// that a control plane that is gone costs one attempt.
     pub(super) fn client_for(&self, turn: usize) -> PlanServiceClient<Transport> {
         let turn = turn % (1 + self.others.len());
         let transport = turn

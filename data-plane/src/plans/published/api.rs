@@ -80,7 +80,7 @@ impl State {
 pub(crate) struct Cors {
     pub origins: Origins,
     /// Headers that requests may have, as the answer lists them.
-    pub headers: HeaderValue,
+    pub allowed_headers: HeaderValue,
     /// True if requests may have any header.
     pub any_header: bool,
     pub exposed_headers: Option<HeaderValue>,
@@ -179,10 +179,10 @@ impl Auth {
             {
                 Ok(Self::OAuth2(oauth2))
             }
-            ("oauth2", _) => {
-                Err("it is not said whose tokens are taken, and for which audience".to_owned())
-            }
-            (other, _) => Err(format!("{other:?} is no way to authenticate consumers")),
+            ("oauth2", _) => Err("oauth2 needs an issuer and an audience".to_owned()),
+            (other, _) => Err(format!(
+                "{other:?} is not an authentication of a published API"
+            )),
         }
     }
 }
@@ -272,7 +272,7 @@ impl Cors {
             .collect();
         Ok(Self {
             origins,
-            headers: names(&allowed)?.unwrap_or(HeaderValue::from_static("authorization")),
+            allowed_headers: names(&allowed)?.unwrap_or(HeaderValue::from_static("authorization")),
             any_header: plan.headers.iter().any(|header| header == "*"),
             exposed_headers: names(&plan.exposed_headers)?,
             credentials: plan.credentials,

@@ -162,10 +162,10 @@ impl Hosts {
         }
     }
 
-    /// Returns the environment of a request to `host`, which may have a port. Where environments
-    /// are told apart by their hosts, a host that none has may be that of an environment which this
-    /// node does not know yet: it is not taken for the default one, unless it cannot be the host of
-    /// an environment.
+    /// Returns the environment of a request to `host`, which may have a port. If environments have
+    /// host names, a request to an unknown host has no environment, because the host may be that of
+    /// an environment that this node does not know yet. An IP address, a name without a domain, and
+    /// the service's own host cannot be: these belong to the default environment.
     pub fn find(&self, host: &str) -> Option<&EnvironmentId> {
         if !self.uses_host_names {
             return self.default.as_ref();

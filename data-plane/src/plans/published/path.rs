@@ -71,7 +71,8 @@ fn segment(text: &str) -> Result<Segment, String> {
                 Ok(Segment::Static(decoded.into_owned()))
             }
             Ok(_) | Err(_) => Err(format!(
-                "the segment {text:?} of a path decodes to what no segment is"
+                "the segment {text:?} of a path is not UTF-8, or has a slash or a \
+                 brace, after decoding"
             )),
         },
     }

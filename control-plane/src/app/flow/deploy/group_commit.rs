@@ -27,8 +27,8 @@ use crate::push::SetVersion;
 /// Deploys of one transaction.
 const MAX_GROUP: usize = 64;
 
-/// Time after which the deploys of a group fail as unavailable, and those that were queued before
-/// the group was begun.
+/// Time limit of one group. After it, its deploys fail as unavailable, and so do those that waited
+/// before the group began and found no place in it.
 const GROUP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Queues of deploys by environment.
