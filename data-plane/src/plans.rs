@@ -202,9 +202,9 @@ impl Plans {
         self.shared.replaced.send_replace(());
     }
 
-    /// Restores the former generation number of an environment whose plans could not be saved,
-    /// unless later plans run meanwhile. The next hello then has the former generation with the
-    /// hash of the new set. The control plane answers with a delta without resources, which only
+    /// Gives an environment whose plans could not be saved an earlier generation number, unless
+    /// later plans run meanwhile. The next hello then has this generation with the hash of the new
+    /// set. The control plane answers with a delta without resources, which only
     /// raises the generation. The node then saves the whole set.
     fn revert_generation(&self, unsaved: &Environment, generation: u64) {
         self.update(|snapshot| match snapshot.environment(&unsaved.id) {

@@ -222,7 +222,11 @@ impl PlanStreamClient {
         let former = snapshot
             .environment(&environment.id)
             .filter(|former| former.epoch == environment.epoch);
-        let generation = former.map_or(0, |former| former.generation);
+        // A push may bring content without a new generation. The control plane repeats one only to
+        // a node of an earlier generation.
+        let unsaved_generation = former
+            .map_or(0, |former| former.generation)
+            .min(environment.generation.saturating_sub(1));
         self.plans.shared.versions.forget(flows);
         self.plans
             .update(|snapshot| snapshot.with(environment.clone(), flows));
@@ -239,7 +243,7 @@ impl PlanStreamClient {
         self.on_disk(move |disk| {
             let saved = disk.save(&environment, &accepted);
             if saved.is_err() {
-                plans.revert_generation(&environment, generation);
+                plans.revert_generation(&environment, unsaved_generation);
             }
             saved
         })

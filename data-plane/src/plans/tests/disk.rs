@@ -4,7 +4,7 @@ use kanat_proto::node::v1::Heartbeat;
 use kanat_proto::node::v1::control_message::Kind as Out;
 
 use super::control::{Control, flow, instance, plan};
-use super::{Node, environment};
+use super::{Node, environment, running};
 
 #[tokio::test]
 async fn plans_that_could_not_be_saved_count_as_not_applied_until_they_are() {
@@ -47,5 +47,39 @@ async fn plans_that_could_not_be_saved_count_as_not_applied_until_they_are() {
             .generation,
         2
     );
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn plans_of_an_unchanged_generation_that_could_not_be_saved_are_saved_later() {
+    let (folder, mut control, stream, node, mut set) = running().await;
+    drop(stream);
+    node.stop().await;
+    let node = Node::start(&control, folder.path()).await;
+    let plans = folder.path().join("plans");
+    let aside = folder.path().join("aside");
+    std::fs::rename(&plans, &aside).unwrap();
+    std::fs::write(&plans, "a file where a folder should be").unwrap();
+    let mut first = control.stream().await;
+    set.push(flow(&plan("flw_2", 1)));
+    first.snapshot("env_1", 1, &set).await;
+
+    // The control plane sends something only to a node of an earlier generation.
+    let mut stream = control.stream().await;
+    drop(first);
+    let state = &stream.hello.states[0];
+    assert_eq!(state.generation, 0);
+    assert_eq!(&state.set_hash, &super::control::set_hash(&set));
+    assert_eq!(node.version("flw_2"), Some(1), "it runs them");
+
+    std::fs::remove_file(&plans).unwrap();
+    std::fs::rename(&aside, &plans).unwrap();
+    stream.delta(0, &[], &[], &set).await;
+    stream.acked(1, &set).await;
+    drop(stream);
+    node.stop().await;
+
+    let node = Node::start(&Control::new(&[]), folder.path()).await;
+    assert_eq!(node.version("flw_2"), Some(1), "with no control plane");
     node.stop().await;
 }
