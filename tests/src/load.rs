@@ -2,6 +2,7 @@
 //! The sender speaks plain HTTP/1.1, over TLS or not, and little more, so that what it costs does
 //! not stand in for what it measures.
 
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -210,12 +211,21 @@ async fn offer(
 }
 
 impl Sender {
+    /// Sends a request. The service closes connections that were idle for long: then it is sent
+    /// again on a new one, as clients do.
     async fn post(&self, n: u64) -> Result<Answer> {
         let idle = self.idle().pop();
-        let mut connection = match idle {
-            Some(connection) => connection,
-            None => self.connect().await.context("no connection")?,
-        };
+        if let Some(connection) = idle {
+            match self.post_on(connection, n).await {
+                Err(error) if is_closed(&error) => {}
+                answered => return answered,
+            }
+        }
+        let connection = self.connect().await.context("no connection")?;
+        self.post_on(connection, n).await
+    }
+
+    async fn post_on(&self, mut connection: Connection, n: u64) -> Result<Answer> {
         let body = format!("{{\"n\":{n}}}");
         let request = format!("{}content-length: {}\r\n\r\n{body}", self.head, body.len());
         connection
@@ -251,11 +261,26 @@ impl Sender {
     }
 }
 
+/// Returns whether the service closed the connection before it sent anything of an answer.
+fn is_closed(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<std::io::Error>();
+    let kind = error.map(std::io::Error::kind);
+    matches!(
+        kind,
+        Some(ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe)
+    )
+}
+
 async fn read(connection: &mut Connection) -> Result<Answer> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         ensure!(head.len() < MAX_HEAD_BYTES, "a head without end");
-        head.push(connection.read_u8().await?);
+        match connection.read_u8().await {
+            Err(error) if head.is_empty() && error.kind() == ErrorKind::UnexpectedEof => {
+                return Err(std::io::Error::from(ErrorKind::ConnectionAborted).into());
+            }
+            letter => head.push(letter?),
+        }
     }
     let head = String::from_utf8(head)?.to_ascii_lowercase();
     let status = head.split(' ').nth(1).context("no status")?.parse()?;
