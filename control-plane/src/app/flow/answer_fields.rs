@@ -49,6 +49,7 @@ impl AnswerFields {
     fn new<'n>(block: &'static str, names: impl Iterator<Item = &'n str>) -> Self {
         let top_level = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
         let mut names: Vec<String> = names.map(top_level).collect();
+        names.sort_unstable();
         names.dedup();
         Self { block, names }
     }

@@ -54,17 +54,24 @@ pub async fn findings(
             column: 1,
         }
     };
-    let refusals = faults(db, flow, definition).await?.into_iter();
-    let unfit = unfit_answers(db, flow, definition).await?.into_iter();
+    let Some(versions) = versions_that_may_call(db, flow, definition).await? else {
+        let taken = taken(db, flow).await?.into_iter();
+        return Ok(taken.map(diagnostic(Severity::Error)).collect());
+    };
+    let refusals = lost_values(&versions, definition).into_iter();
+    let unfit = unfit_answers(&versions, definition).await?.into_iter();
     let unfit = unfit.map(diagnostic(Severity::Warning));
     let refusals = refusals.map(diagnostic(Severity::Error));
     Ok(refusals.chain(unfit).collect())
 }
 
 /// Returns why answers of versions that give the mapping of the flow never fit their schemas.
-async fn unfit_answers(db: &mut Db, flow: &FlowId, definition: &Definition) -> Result<Vec<String>> {
+async fn unfit_answers(
+    versions: &[CallingVersion],
+    definition: &Definition,
+) -> Result<Vec<String>> {
     let mut faults = Vec::new();
-    for version in uses::calling_versions(db, flow).await? {
+    for version in versions {
         let schema = version.content.response_schema.clone();
         let Some(schema) = schema.filter(|_| version.strict_response) else {
             continue;
@@ -85,19 +92,34 @@ async fn unfit_answers(db: &mut Db, flow: &FlowId, definition: &Definition) -> R
 }
 
 async fn faults(db: &mut Db, flow: &FlowId, definition: &Definition) -> Result<Vec<String>> {
-    if !matches!(definition.source.trigger, Trigger::Api) {
-        let called = called_by(&uses::callers(db, flow).await?);
-        return Ok(called
-            .map(|called| format!("{called}; its trigger stays api"))
-            .into_iter()
-            .collect());
+    match versions_that_may_call(db, flow, definition).await? {
+        Some(versions) => Ok(lost_values(&versions, definition)),
+        None => Ok(taken(db, flow).await?.into_iter().collect()),
     }
+}
+
+/// Returns the versions that call the flow; `None` for a definition that no API can call.
+async fn versions_that_may_call(
+    db: &mut Db,
+    flow: &FlowId,
+    definition: &Definition,
+) -> Result<Option<Vec<CallingVersion>>> {
+    match definition.source.trigger {
+        Trigger::Api => Ok(Some(uses::calling_versions(db, flow).await?)),
+        _ => Ok(None),
+    }
+}
+
+/// Returns why the flow cannot get a definition that no API can call, if an API calls it.
+async fn taken(db: &mut Db, flow: &FlowId) -> Result<Option<String>> {
+    let called = called_by(&uses::callers(db, flow).await?);
+    Ok(called.map(|called| format!("{called}; its trigger stays api")))
+}
+
+fn lost_values(versions: &[CallingVersion], definition: &Definition) -> Vec<String> {
     let scope = ResponseScope::from(definition);
-    let versions = uses::calling_versions(db, flow).await?;
-    Ok(versions
-        .iter()
-        .filter_map(|version| lost_value(version, &scope))
-        .collect())
+    let lost = |version| lost_value(version, &scope);
+    versions.iter().filter_map(lost).collect()
 }
 
 /// Returns the texts of a version from which its response is made.
