@@ -77,7 +77,7 @@ pub async fn create(call: &Call, new: NewAdapter) -> Result<ChangeResult<Adapter
     };
     let mut change = call.change().await?;
     if let Some(made) = call.made::<AdapterId>(&mut change).await? {
-        return change.commit(made).await;
+        return change.answer_repeat(made).await;
     }
     adapter::insert(&mut change, &made).await?;
     call.caller
@@ -107,7 +107,7 @@ pub async fn update(call: &Call, id: &AdapterId, update: Update) -> Result<Chang
     let mut change = call.change().await?;
     let (before, is_repeat) = call.load_for_change(&mut change, id).await?;
     if is_repeat {
-        return change.commit(before).await;
+        return change.answer_repeat(before).await;
     }
     let mut after = before.clone();
     if let Some(name) = &update.name {
@@ -143,7 +143,7 @@ pub async fn delete(call: &Call, id: &AdapterId) -> Result<ChangeResult<()>> {
         .load_for_change_unless_repeated(&mut change, id)
         .await?
     else {
-        return change.commit(()).await;
+        return change.answer_repeat(()).await;
     };
     refuse_users(call, &mut change, &found, "it stays").await?;
     adapter::delete(

@@ -9,7 +9,7 @@ use kanat_model::id::EnvironmentId;
 use kanat_model::{Error, Result};
 use kanat_plan_stream::{Hash, Kind};
 use kanat_store::announcement::announce;
-use kanat_store::published::{Resource, ResourceChange};
+use kanat_store::published::{Resource, ResourceChange, set_identity};
 use kanat_store::{Announcement, Db, Tx, environment, meta, published};
 use prost::Message;
 
@@ -159,6 +159,16 @@ impl<'a> PublishTransaction<'a> {
         Ok(ChangeResult { value, applied })
     }
 
+    /// Answers the repeat of a change, which was made before a crash kept it from being answered.
+    /// Changes nothing, and waits until each node runs what is published now, which has that
+    /// change, or the time to wait is over.
+    pub async fn answer_repeat<T>(mut self, value: T) -> Result<ChangeResult<T>> {
+        let current = current_version(&mut self.tx, &self.environment).await?;
+        drop(self.tx);
+        let applied = wait_for_nodes(self.app, &self.environment, current.as_ref()).await;
+        Ok(ChangeResult { value, applied })
+    }
+
     /// Commits and notifies the nodes. Returns the version of the change; `None` if nothing was
     /// published.
     pub async fn publish(mut self) -> Result<Option<SetVersion>> {
@@ -234,6 +244,20 @@ pub async fn wait_for_nodes(
     }
 }
 
+/// Returns the version of what is published in an environment; `None` if it does not exist.
+pub async fn current_version(
+    db: &mut Db,
+    environment: &EnvironmentId,
+) -> Result<Option<SetVersion>> {
+    let Some(identity) = set_identity::of(db, environment).await? else {
+        return Ok(None);
+    };
+    Ok(Some(SetVersion {
+        epoch: meta::epoch(db).await?,
+        generation: identity.generation,
+    }))
+}
+
 /// Makes other changes of the environment, and its end, wait for the end of this transaction.
 ///
 /// # Errors
@@ -294,4 +318,36 @@ pub async fn published<M: Message + Default>(
 fn unreadable(resource_id: &str, error: &dyn std::fmt::Display) -> Error {
     tracing::error!(resource.id = %resource_id, error = %error, "what is published cannot be read");
     Error::internal()
+}
+
+#[cfg(test)]
+mod tests {
+    use kanat_auth::Role;
+
+    use crate::app::{flow, testing};
+    use crate::push::Rollout;
+
+    /// The node of the process has not connected, as it is after a restart.
+    #[tokio::test]
+    async fn the_repeat_of_a_change_waits_until_nodes_run_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = testing::in_folder(folder.path()).await;
+        app.hub.expect_own_node();
+        let orders = testing::flow(&app, "orders").await;
+        let mut call = testing::call(&app, Role::Editor).await;
+        call.caller.idempotency_id = Some("a-key".to_owned());
+        let mut tx = app.store.begin().await.unwrap();
+        let caller = &call.caller;
+        caller
+            .record_idempotent_result(&mut tx, &orders.id)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        let (paused, deployed) = tokio::join!(
+            flow::pause(&call, &orders.id),
+            flow::deploy(&call, &orders.id, flow::Deploy::default()),
+        );
+        assert_eq!(paused.unwrap().applied, Rollout::Pending);
+        assert_eq!(deployed.unwrap().applied, Rollout::Pending);
+    }
 }

@@ -143,7 +143,7 @@ pub async fn create(call: &Call, new: NewInstance) -> Result<ChangeResult<Instan
     let mut change = call.change().await?;
     if let Some(made) = call.made::<InstanceId>(&mut change).await? {
         let made = seen(&mut change, made).await?;
-        return change.commit(made).await;
+        return change.answer_repeat(made).await;
     }
     connector_instance::insert(&mut change, &instance).await?;
     call.caller
@@ -217,7 +217,7 @@ pub async fn update(
     let (mut instance, is_repeat) = call.load_for_change(&mut change, id).await?;
     if is_repeat {
         let seen = seen(&mut change, instance).await?;
-        return change.commit(seen).await;
+        return change.answer_repeat(seen).await;
     }
     let before = instance.clone();
     if let Some(name) = &update.name {
@@ -262,7 +262,7 @@ pub async fn delete(call: &Call, id: &InstanceId) -> Result<ChangeResult<()>> {
         .load_for_change_unless_repeated(&mut change, id)
         .await?
     else {
-        return change.commit(()).await;
+        return change.answer_repeat(()).await;
     };
     let is_used = format!("connector instance {:?} is used by", instance.name);
     users::refuse(

@@ -83,7 +83,7 @@ pub async fn create(
     let label = check_consumer(consumer).map_err(|why| Error::field("consumer", why));
     both(label, check_limits(limits))?;
     if let Some(made) = find_issued_key(call, &mut change, &api).await? {
-        return change.commit(made).await;
+        return change.answer_repeat(made).await;
     }
     let made = make(&api, consumer, limits, None);
     call.caller
@@ -148,7 +148,7 @@ pub async fn update(
     let mut change = call.change().await?;
     let (api, mut key) = key_of(call, &mut change, api, id).await?;
     if call.caller.repeats(&mut change, id).await? {
-        return seen(&call.app, change.commit(key).await?).await;
+        return seen(&call.app, change.answer_repeat(key).await?).await;
     }
     call.if_match.check(key.revision())?;
     let before = key.clone();
@@ -219,7 +219,7 @@ pub async fn rotate(
     let mut change = call.change().await?;
     let (api, mut old) = key_of(call, &mut change, api, id).await?;
     if let Some(made) = find_issued_key(call, &mut change, &api).await? {
-        return change.commit(made).await;
+        return change.answer_repeat(made).await;
     }
     let before = old.clone();
     let now = Timestamp::now();

@@ -83,7 +83,7 @@ pub async fn update(
     let mut change = PublishTransaction::begin(&call.app, &id).await?;
     let before = existing(call, &mut change, id.as_str()).await?;
     if call.caller.repeats(&mut change, &id).await? {
-        return change.commit(before).await;
+        return change.answer_repeat(before).await;
     }
     call.if_match.check(before.revision)?;
     let mut after = before.clone();

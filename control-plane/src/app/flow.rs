@@ -178,7 +178,7 @@ pub async fn update(call: &Call, id: &FlowId, update: Update) -> Result<ChangeRe
     if is_repeat {
         let names = EnvironmentNames::load(&mut change, &call.caller.environment_id).await?;
         let details = details(call, &mut change, flow, &names).await?;
-        return change.commit(details).await;
+        return change.answer_repeat(details).await;
     }
     let before = flow.clone();
     if let Some(name) = &update.name {
@@ -252,7 +252,7 @@ pub async fn delete(call: &Call, id: &FlowId) -> Result<ChangeResult<()>> {
         .load_for_change_unless_repeated(&mut change, id)
         .await?
     else {
-        let changed = change.commit(()).await?;
+        let changed = change.answer_repeat(()).await?;
         end::end_messages(&call.app, id).await?;
         return Ok(changed);
     };

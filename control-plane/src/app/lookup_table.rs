@@ -46,7 +46,7 @@ pub async fn create(
     };
     let mut change = call.change().await?;
     if let Some(made) = call.made::<LookupTableId>(&mut change).await? {
-        return change.commit(made).await;
+        return change.answer_repeat(made).await;
     }
     lookup_table::insert(&mut change, &table).await?;
     call.caller
@@ -83,7 +83,7 @@ pub async fn delete(call: &Call, id: &LookupTableId) -> Result<ChangeResult<()>>
         .load_for_change_unless_repeated(&mut change, id)
         .await?
     else {
-        return change.commit(()).await;
+        return change.answer_repeat(()).await;
     };
     let is_read = format!("lookup table {:?} is read by", table.name);
     users::refuse(
@@ -116,7 +116,7 @@ pub async fn upsert(
     let mut change = call.change().await?;
     let (table, is_repeat) = call.load_for_change(&mut change, id).await?;
     if is_repeat {
-        return change.commit(table).await;
+        return change.answer_repeat(table).await;
     }
     let told = entries::Edits::of(&mut change, id, &entries).await?;
     entry::upsert(&mut change, id, &entries).await?;
@@ -167,7 +167,7 @@ pub async fn delete_entry(
     let mut change = call.change().await?;
     let (table, is_repeat) = call.load_for_change(&mut change, id).await?;
     if is_repeat {
-        return change.commit(table).await;
+        return change.answer_repeat(table).await;
     }
     let former = entry::get(&mut change, id, key).await?;
     if !entry::delete(&mut change, id, key).await? {

@@ -156,8 +156,8 @@ pub async fn create(call: &Call, new: NewPublishedApi) -> Result<ChangeResult<Ap
     let content = new.content.check("requestSchema").await?;
     let mut change = call.change().await?;
     if let Some(made) = call.made::<PublishedApiId>(&mut change).await? {
-        let made = publish::api(&mut change, made).await?;
-        return change.commit(made).await;
+        let made = seen(&call.app, &mut change, made).await?;
+        return change.answer_repeat(made).await;
     }
     call.caller
         .record_idempotent_result(&mut change, &api.id)
@@ -207,7 +207,7 @@ pub async fn update(
     let (mut api, is_repeat) = call.load_for_change(&mut change, id).await?;
     if is_repeat {
         let seen = seen(&call.app, &mut change, api).await?;
-        return change.commit(seen).await;
+        return change.answer_repeat(seen).await;
     }
     let before = seen(&call.app, &mut change, api.clone()).await?;
     apply(&mut api, &update)?;
@@ -231,7 +231,7 @@ pub async fn delete(call: &Call, id: &PublishedApiId) -> Result<ChangeResult<()>
         .load_for_change_unless_repeated(&mut change, id)
         .await?
     else {
-        return change.commit(()).await;
+        return change.answer_repeat(()).await;
     };
     let found = seen(&call.app, &mut change, api).await?;
     audit::deleted(call, &mut change, &found.whole()).await?;

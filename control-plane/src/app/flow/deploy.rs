@@ -15,14 +15,13 @@ use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1::{FlowPlan, SetVersion, trigger};
 use kanat_store::flow::{self, Flow};
 use kanat_store::flow_version::FlowVersion;
-use kanat_store::{Db, Tx, environment, flow_version, meta};
+use kanat_store::{Db, Tx, flow_version};
 use serde_json::Value;
 
 use super::names::EnvironmentNames;
 use super::{calling_apis, definition, fields, identity, uses, version, webhook};
 use crate::app::audit::{self, Audited};
-use crate::app::{App, Call, Caller, ChangeResult, PublishTransaction, change, name};
-use crate::push::Rollout;
+use crate::app::{App, Call, ChangeResult, PublishTransaction, change, name};
 pub use group_commit::DeployQueues;
 use group_commit::{DeployOutcome, PreparedDeploy};
 
@@ -129,7 +128,7 @@ async fn set_status(
     let mut change = call.change().await?;
     let (mut flow, is_repeat) = call.load_for_change(&mut change, id).await?;
     if is_repeat {
-        return change.commit(flow).await;
+        return change.answer_repeat(flow).await;
     }
     let before = flow.clone();
     flow.status = next(flow.status)?;
@@ -149,16 +148,20 @@ async fn put_into_service(
     id: &FlowId,
     asked: &DeployRequest,
 ) -> Result<ChangeResult<Deployment>> {
+    let environment = &call.caller.environment_id;
     for _ in 0..MAX_ATTEMPTS {
         let mut tx = call.read().await?;
         let flow = call.existing(&mut tx, id).await?;
         if call.caller.find_idempotent_result(&mut tx).await?.is_some() {
+            let current = change::current_version(&mut tx, environment).await?;
+            drop(tx);
+            let applied = change::wait_for_nodes(&call.app, environment, current.as_ref()).await;
             return Ok(ChangeResult {
                 value: Deployment {
                     flow,
                     held_messages: None,
                 },
-                applied: Rollout::Everywhere,
+                applied,
             });
         }
         call.if_match.check(flow.revision)?;
@@ -187,10 +190,9 @@ async fn put_into_service(
         if let DeployOutcome::Committed(flow, version) = call
             .app
             .deploy_queues
-            .submit(&call.app, &call.caller.environment_id, prepared)
+            .submit(&call.app, environment, prepared)
             .await?
         {
-            let environment = &call.caller.environment_id;
             let applied = change::wait_for_nodes(&call.app, environment, version.as_ref()).await;
             return Ok(ChangeResult {
                 value: Deployment {
@@ -271,7 +273,7 @@ async fn prepare(
     status: fn(Status) -> Status,
     mut tx: Tx,
 ) -> Result<PreparedDeploy> {
-    let made_from = current_set_version(&mut tx, &call.caller).await?;
+    let made_from = change::current_version(&mut tx, &call.caller.environment_id).await?;
     let names = EnvironmentNames::load(&mut tx, &call.caller.environment_id).await?;
     let missing = fields::faults(call, &mut tx, &definition, &names).await?;
     if !missing.is_empty() {
@@ -294,7 +296,10 @@ async fn prepare(
     }
     drop(tx);
     let plan = FlowPlan {
-        made_from,
+        made_from: made_from.map(|version| SetVersion {
+            epoch: version.epoch.into_string(),
+            generation: version.generation,
+        }),
         ..compile(&definition, &names, identity)?
     };
     let resource_id = Kind::Flow.resource_id(flow.id.as_str());
@@ -318,20 +323,6 @@ async fn prepare(
         definition,
         names,
     })
-}
-
-/// Returns the present set version of the caller's environment; `None` if it does not exist.
-async fn current_set_version(db: &mut Db, caller: &Caller) -> Result<Option<SetVersion>> {
-    let environment =
-        environment::find(db, &caller.account_id, caller.environment_id.as_str()).await?;
-    let Some(environment) = environment else {
-        return Ok(None);
-    };
-    let epoch = meta::epoch(db).await?.into_string();
-    Ok(Some(SetVersion {
-        epoch,
-        generation: environment.generation,
-    }))
 }
 
 /// Returns whether `flow` as it is to be deployed is what runs: the definition, and the plan that

@@ -37,7 +37,7 @@ pub async fn rotate(call: &Call, id: &FlowId, grace: Option<&str>) -> Result<Cha
     let mut change = call.change().await?;
     let (mut flow, is_repeat) = call.load_for_change(&mut change, id).await?;
     if is_repeat {
-        return change.commit(flow).await;
+        return change.answer_repeat(flow).await;
     }
     let before = flow.clone();
     let Some(sealed) = flow
