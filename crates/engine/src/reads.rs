@@ -12,6 +12,8 @@ pub enum Read {
     Step(String),
     /// `trigger.api`: the published API that was called, and by whom.
     Api,
+    /// `response.headers` of the answer that is judged.
+    ResponseHeaders,
 }
 
 impl Program {
@@ -43,10 +45,17 @@ impl Program {
 }
 
 impl Step {
+    /// Returns what its condition reads.
+    pub fn condition_reads(&self) -> Vec<Read> {
+        let when = self.when.iter();
+        when.flat_map(|when| reads(when.references())).collect()
+    }
+
     /// Returns what its condition and its params read.
     pub fn reads(&self) -> Vec<Read> {
-        let when = self.when.iter().flat_map(|when| reads(when.references()));
-        when.chain(reads(self.params.references())).collect()
+        let mut found = self.condition_reads();
+        found.extend(reads(self.params.references()));
+        found
     }
 
     /// Returns what its `success_when` reads.
@@ -79,5 +88,9 @@ fn reads(references: &References) -> impl Iterator<Item = Read> + '_ {
     let steps = steps.map(|step| Read::Step(step.name.clone()));
     let trigger = references.trigger_values.iter();
     let api = trigger.filter(|names| names.first().is_some_and(|name| name == "api"));
-    steps.chain(api.map(|_| Read::Api))
+    let response = references.response_values.iter();
+    let headers = response.filter(|names| names.first().is_none_or(|name| name == "headers"));
+    steps
+        .chain(api.map(|_| Read::Api))
+        .chain(headers.map(|_| Read::ResponseHeaders))
 }

@@ -358,3 +358,41 @@ async fn a_test_judges_the_outputs_that_it_is_given() {
     }
     assert_eq!(desk.count() + mail.count() + erp.count(), 0);
 }
+
+/// The headers of an answer are known where they are given.
+#[tokio::test]
+async fn a_test_judges_headers_that_it_is_given() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let yaml = "name: queue\nsource: {trigger: manual}\nsteps:\n  - name: ask\n    action: http.post\n    \
+                connector: erp\n    params: {path: /q, body: \"{{ source }}\"}\n    \
+                success_when: response.headers.x-queue == 'a'\n";
+    let id = app.api.flow(yaml).await;
+    let path = format!("/api/v1/flows/{id}/test");
+    let test = |answer: Value| {
+        let body = json!({"sampleData": {}, "stepOutputs": {"ask": answer}});
+        app.api.post_owned(&path, &body)
+    };
+    let untold = test(json!({"n": 1})).await.expect(200);
+    assert_eq!(untold["errors"], json!([]), "{untold}");
+    let note = "response.headers is not known in a test: give stepOutputs with headers";
+    assert!(untold["trace"].to_string().contains(note), "{untold}");
+
+    let holds = test(json!({"headers": {"X-Queue": "a"}, "output": {"n": 1}})).await;
+    let holds = holds.expect(200);
+    assert_eq!(holds["errors"], json!([]), "{holds}");
+    assert!(!holds["trace"].to_string().contains("not known"), "{holds}");
+    let headers = json!({"headers": {"x-queue": "b"}, "status": 200, "output": {"n": 1}});
+    let refused = test(headers).await.expect(200);
+    let message = refused["errors"][0]["message"].as_str().unwrap();
+    assert!(message.contains("success_when does not hold"), "{refused}");
+    let wrong = test(json!({"headers": {"x-queue": 7}, "output": 1})).await;
+    let wrong = wrong.expect(400);
+    assert!(
+        wrong
+            .to_string()
+            .contains("stepOutputs.ask.headers.x-queue"),
+        "{wrong}"
+    );
+}

@@ -487,3 +487,26 @@ mapping:
         [json!(["when", "filtered", named("condition")])]
     );
 }
+
+/// A step is skipped by its condition, whatever its params read.
+#[tokio::test]
+async fn a_condition_that_is_known_is_judged_before_params_that_are_not() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let yaml = "name: two\nsource: {trigger: manual}\nsteps:\n  - name: a\n    action: http.get\n    \
+                connector: erp\n    params: {path: /a}\n  - name: b\n    when: source.go\n    \
+                action: http.post\n    connector: erp\n    params: {path: /b, body: \"{{ \
+                steps.a.output }}\"}\ntarget: {connector: erp, endpoint: /c}\nmapping: {b: \
+                \"steps.b.output.id | default('none')\"}\n";
+    let id = app.api.flow(yaml).await;
+    let path = format!("/api/v1/flows/{id}/test");
+    let test = |go: bool| {
+        app.api
+            .post_owned(&path, &json!({"sampleData": {"go": go}}))
+    };
+    let skipped = test(false).await.expect(200);
+    assert_eq!(skipped["output"], json!({"b": "none"}), "{skipped}");
+    let unknown = test(true).await.expect(200);
+    assert_eq!(unknown["output"], json!({}), "{unknown}");
+}

@@ -168,15 +168,11 @@ impl Parser<'_> {
                 .references
                 .trigger_values
                 .push(path.names().map(str::to_owned).collect()),
-            (
-                Root::Source
-                | Root::Steps
-                | Root::Target
-                | Root::State
-                | Root::Env
-                | Root::Response,
-                _,
-            ) => {}
+            (Root::Response, _) => self
+                .references
+                .response_values
+                .push(path.names().map(str::to_owned).collect()),
+            (Root::Source | Root::Steps | Root::Target | Root::State | Root::Env, _) => {}
         }
         self.references.root(path.root);
     }

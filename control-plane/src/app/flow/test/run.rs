@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue};
+use http::HeaderValue;
 use kanat_engine::{
-    AdapterRun, Admission, Calling, Input, Keys, Mask, Program, RESPONSE_BODY_LIMIT, Record,
+    AdapterRun, Admission, Calling, Input, Keys, Mask, Program, RESPONSE_BODY_LIMIT, Read, Record,
     Request, Resources, Step, Trace, exchange, expression_reads, failure_reads, response_document,
     trigger,
 };
@@ -272,6 +272,7 @@ impl Run<'_> {
             .iter()
             .find(|planned| planned.name == name);
         let is_missing = planned.is_some_and(|planned| planned.instance.is_empty());
+        let is_condition_known = self.not_known_of(step.condition_reads()).is_none();
         let not_known = self.not_known_of(step.reads());
         let shown = if is_missing {
             self.not_sent("step", name, None, Some(missing()))
@@ -288,7 +289,7 @@ impl Run<'_> {
                     }
                     shown
                 }
-                Ok(None) if not_known.is_none() => {
+                Ok(None) if is_condition_known => {
                     self.trace.skipped(name);
                     return Ok(());
                 }
@@ -320,14 +321,17 @@ impl Run<'_> {
         if program.success_when(Some(step)).is_none() {
             return Ok(());
         }
-        if let Some(note) = self.not_known_of(step.success_reads()) {
+        let mut reads = step.success_reads();
+        reads.retain(|read| *read != Read::ResponseHeaders || given.headers.is_none());
+        if let Some(note) = self.not_known_of(reads) {
             let place = format!("{}.success_when", step.name());
             self.note("step", &place, "skipped", note);
             return Ok(());
         }
         let begun = Instant::now();
         let body = Some(given.output.as_bytes()).filter(|body| body.len() <= RESPONSE_BODY_LIMIT);
-        let response = response_document(given.status(), &HeaderMap::new(), body);
+        let headers = given.headers.clone().unwrap_or_default();
+        let response = response_document(given.status(), &headers, body);
         let holds = self
             .evaluate(|program, input, resources| {
                 program.succeeds(Some(step), input, &response, resources)

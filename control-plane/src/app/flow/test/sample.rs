@@ -26,7 +26,7 @@ pub struct Sample {
     pub path_params: Option<String>,
     /// An object of texts: the members of `trigger.api`.
     pub api: Option<String>,
-    /// An object: the output of each step by its name, or `{output, status}`.
+    /// An object: the output of each step by its name, or `{output, status, headers}`.
     pub step_outputs: Option<String>,
 }
 
@@ -53,6 +53,8 @@ pub struct StepOutput {
     pub output: String,
     /// `None` when the output was given without one.
     pub status: Option<u16>,
+    /// Headers of the answer; `None` when the output was given without them.
+    pub headers: Option<HeaderMap>,
 }
 
 /// Status of an output that was given without one.
@@ -72,7 +74,7 @@ impl Sample {
             .payload
             .ok_or_else(|| Error::field("sampleData", "is required"))?;
         check_json("sampleData", &given)?;
-        let headers = headers(self.headers.as_deref())?;
+        let headers = headers("headers", self.headers.as_deref())?;
         let form = form(&headers, &given);
         let payload = match &form {
             None => given,
@@ -152,10 +154,10 @@ fn form(headers: &HeaderMap, given: &str) -> Option<String> {
         .then(|| json::decode(given).into_owned())
 }
 
-fn headers(given: Option<&str>) -> Result<HeaderMap> {
+fn headers(place: &str, given: Option<&str>) -> Result<HeaderMap> {
     let mut headers = HeaderMap::new();
-    for (name, values) in texts("headers", given)? {
-        let field = format!("headers.{name}");
+    for (name, values) in texts(place, given)? {
+        let field = format!("{place}.{name}");
         let key = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| Error::field(&field, format!("{name:?} is no name of an HTTP header")))?;
         for value in values {
@@ -177,35 +179,57 @@ fn outputs(plan: &FlowPlan, given: Option<&str>) -> Result<Vec<StepOutput>> {
             ));
         }
     }
-    Ok(given.into_iter().map(step_output).collect())
+    given.into_iter().map(step_output).collect()
 }
 
-/// Reads an output. An object that has `output` and `status`, and nothing else, is what expressions
-/// see as `steps.<name>`; every other value is the output of a step that was answered with 200.
-fn step_output((step, value): (String, String)) -> StepOutput {
-    if let Some((output, status)) = output_and_status(&value) {
-        return StepOutput {
+/// Reads an output. An object that has `output`, a `status` or `headers`, and nothing else, is the
+/// answer of the step; every other value is the output of a step that was answered with 200.
+fn step_output((step, value): (String, String)) -> Result<StepOutput> {
+    let Some(answer) = StepAnswer::read(&value) else {
+        return Ok(StepOutput {
             step,
-            output,
-            status: Some(status),
-        };
-    }
-    StepOutput {
+            output: value,
+            status: None,
+            headers: None,
+        });
+    };
+    let place = format!("stepOutputs.{step}.headers");
+    let headers = answer.headers.map(|given| headers(&place, Some(given)));
+    Ok(StepOutput {
         step,
-        output: value,
-        status: None,
-    }
+        output: answer.output.to_owned(),
+        status: answer.status,
+        headers: headers.transpose()?,
+    })
 }
 
-fn output_and_status(value: &str) -> Option<(String, u16)> {
-    if !value.starts_with('{') || json::members(value).len() != 2 {
-        return None;
+/// Answer of a step as it is given.
+struct StepAnswer<'v> {
+    output: &'v str,
+    status: Option<u16>,
+    /// A JSON object.
+    headers: Option<&'v str>,
+}
+
+impl<'v> StepAnswer<'v> {
+    fn read(value: &'v str) -> Option<Self> {
+        if !value.starts_with('{') {
+            return None;
+        }
+        let output = json::member(value, "output")?.trim();
+        let status = json::member(value, "status")
+            .and_then(|status| status.trim().parse().ok())
+            .filter(|status| (100..1000).contains(status));
+        let headers = json::member(value, "headers")
+            .map(str::trim)
+            .filter(|headers| headers.starts_with('{'));
+        let known = 1 + usize::from(status.is_some()) + usize::from(headers.is_some());
+        (known > 1 && json::members(value).len() == known).then_some(Self {
+            output,
+            status,
+            headers,
+        })
     }
-    let output = json::member(value, "output")?.trim();
-    let status = json::member(value, "status")?.trim().parse().ok()?;
-    (100..1000)
-        .contains(&status)
-        .then(|| (output.to_owned(), status))
 }
 
 /// Members of `trigger.api`.
@@ -297,9 +321,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_output_may_have_a_status() {
+    fn an_output_may_have_a_status_and_headers() {
         let read = |value: &str| {
-            let given = step_output(("slot".into(), value.into()));
+            let given = step_output(("slot".into(), value.into())).unwrap();
             let status = given.status();
             (given.output, status)
         };
@@ -312,10 +336,23 @@ mod tests {
             r#"{"status": "new", "output": 1}"#,
             r#"{"status": 7, "output": 1}"#,
             r#"{"status": 201, "output": 1, "id": 2}"#,
+            r#"{"headers": ["x"], "output": 1}"#,
             "[1]",
             "null",
         ] {
             assert_eq!(read(body), (body.to_owned(), 200));
         }
+        let given = |headers: &str| {
+            let value = format!(r#"{{"output": 1, "headers": {headers}}}"#);
+            step_output(("slot".into(), value))
+        };
+        let found = given(r#"{"X-Queue": ["a", "b"]}"#).unwrap();
+        assert_eq!(found.output, "1");
+        assert_eq!(found.headers.unwrap().get_all("x-queue").iter().count(), 2);
+        let refused = given(r#"{"X-Queue": 7}"#).unwrap_err().to_string();
+        assert!(
+            refused.contains("stepOutputs.slot.headers.X-Queue"),
+            "{refused}"
+        );
     }
 }

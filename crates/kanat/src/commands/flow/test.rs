@@ -41,7 +41,8 @@ pub struct Test {
     #[arg(long, value_name = "NAME=VALUE")]
     api: Vec<String>,
     /// JSON file with the outputs of steps, by their names: `{"find": {"id": 7}}`, or with a status
-    /// `{"find": {"status": 201, "output": {"id": 7}}}` [default status: 200].
+    /// and headers `{"find": {"status": 201, "headers": {"etag": "a"}, "output": {"id": 7}}}`
+    /// [default status: 200].
     #[arg(long, value_name = "FILE")]
     steps: Option<String>,
 }

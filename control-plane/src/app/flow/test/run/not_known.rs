@@ -22,6 +22,12 @@ impl Run<'_> {
                 Read::Api if self.sample.lacks_api && sentences.is_empty() => {
                     sentences.push("trigger.api is not known in a test: give api".to_owned());
                 }
+                Read::ResponseHeaders => {
+                    sentences.push(
+                        "response.headers is not known in a test: give stepOutputs with headers"
+                            .to_owned(),
+                    );
+                }
                 Read::Step(_) | Read::Api => {}
             }
         }
