@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, Method};
 use kanat_catalog::MASK;
 use kanat_catalog::instance::SHORTEST_MASKED;
@@ -66,7 +67,7 @@ pub fn document_with_credentials(received: &InboundRequest<'_>) -> Option<Vec<u8
 fn written(received: &InboundRequest<'_>, credentials: Credentials) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     out.extend_from_slice(b"{\"headers\":{");
-    let secret = token_place(received.verify).map(|verify| verify.header.to_ascii_lowercase());
+    let secret = secret_header(received.verify);
     let is_masked = |name: &str| {
         secret.as_deref() == Some(name) || credentials == Credentials::Masked && is_credential(name)
     };
@@ -159,7 +160,7 @@ pub(crate) fn write_headers(
 }
 
 fn write_query(received: &InboundRequest<'_>, credentials: Credentials, out: &mut Vec<u8>) {
-    let secret = token_place(received.verify).map(|verify| verify.query.as_str());
+    let secret = secret_parameter(received.verify);
     let is_masked = |name: &str| {
         secret == Some(name) || credentials == Credentials::Masked && is_credential(name)
     };
@@ -205,8 +206,20 @@ fn write_with(
     out.push(b'}');
 }
 
-fn token_place(verify: Option<&Verify>) -> Option<&Verify> {
-    verify.filter(|verify| verify.scheme == "token")
+/// Returns the name of the header that `verify` compares, in lower case.
+fn secret_header(verify: Option<&Verify>) -> Option<String> {
+    let verify = verify?;
+    match verify.scheme.as_str() {
+        "token" => Some(verify.header.to_ascii_lowercase()),
+        "basic" => Some(AUTHORIZATION.as_str().to_owned()),
+        _ => None,
+    }
+}
+
+/// Returns the name of the query parameter that `verify` compares.
+fn secret_parameter(verify: Option<&Verify>) -> Option<&str> {
+    let token = verify.filter(|verify| verify.scheme == "token")?;
+    Some(token.query.as_str())
 }
 
 /// Decodes a header value: UTF-8, else Latin-1.
@@ -312,6 +325,27 @@ mod tests {
             })
             .is_none()
         );
+    }
+
+    #[test]
+    fn a_flow_does_not_read_the_password_that_its_webhook_compares() {
+        let verify = Verify {
+            scheme: "basic".into(),
+            ..Verify::default()
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert("authorization", HeaderValue::from_static("Basic aG9vazpz"));
+        let clear = document_with_credentials(&InboundRequest {
+            method: &Method::POST,
+            headers: &headers,
+            query: Vec::new(),
+            at: Timestamp::from_millis(0),
+            verify: Some(&verify),
+            path_params: b"{}",
+            members: b"",
+        });
+        let clear = String::from_utf8(clear.unwrap()).unwrap();
+        assert!(clear.contains(r#""authorization":"********""#), "{clear}");
     }
 
     #[test]
