@@ -149,7 +149,8 @@ impl Search {
         None
     }
 
-    /// Returns the sentence on a list of numeric texts that a transform puts in order.
+    /// Returns the sentence on a list of numeric texts, or of numbers and such texts, that a
+    /// transform puts in order.
     fn of_order<'s>(
         &self,
         call: &'s Call,
@@ -175,10 +176,13 @@ impl Search {
             if value.is_missing() || value.text().is_some_and(|text| text.is_empty()) {
                 continue;
             }
+            count += 1;
+            if matches!(value, Value::Number(_)) {
+                continue;
+            }
             if !matches!(value, Value::String(_)) || !is_numeric(&value) || is_code(&value) {
                 return None;
             }
-            count += 1;
             shown.get_or_insert_with(|| environment.shown(&value));
         }
         let shown = shown.filter(|_| count > 1)?;

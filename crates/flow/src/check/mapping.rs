@@ -63,6 +63,15 @@ fn fields(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<(Vec<F
             good = false;
             continue;
         }
+        if has_path_brackets(&member.name) {
+            let (at, path) = members.key(&member.name);
+            checker.warn(
+                at,
+                &path,
+                "the brackets are a part of this name: dots build objects, and a list is an \
+                 expression such as \"[source.a, source.b]\" or an each",
+            );
+        }
         match value(checker, &cursor, place) {
             Some((value, mapped)) => {
                 fields.push(Field {
@@ -85,6 +94,13 @@ fn fields(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<(Vec<F
             None
         }
     }
+}
+
+/// Returns whether a name has brackets as a path has: `lines[0].sku`, `meta["a b"]`.
+fn has_path_brackets(name: &str) -> bool {
+    name.split('[').skip(1).any(|rest| {
+        rest.starts_with(|letter: char| letter.is_ascii_digit() || matches!(letter, '"' | '\''))
+    })
 }
 
 /// Returns whether a field is a key alone, as a part of an expression after a comma is.

@@ -108,6 +108,15 @@ fn warns_of_parts_that_do_not_do_what_they_seem_to_do() {
              here; this argument is a text wherever it stands"
         ]
     );
+    let names = warnings(
+        "flow: f\nsource: {trigger: api}\nmapping:\n  \"items[0].sku\": source.a\n  \"tags[]\": \
+         source.b\n  meta[\"x.y\"]: source.c\n",
+    );
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(
+        names[0].contains("the brackets are a part of this name"),
+        "{names:?}"
+    );
     let poll = |limit: u32| {
         warnings(&format!(
             "flow: f\nsource:\n  connector: shop\n  trigger: poll\n  poll:\n    url: \

@@ -38,7 +38,11 @@ pub(super) fn diagnostic(yaml: &str, error: &ScanError, path: &str) -> Diagnosti
                        blanks";
         return Diagnostic::error(at, "", message);
     }
-    Diagnostic::error(at, path, format!("not YAML: {}", error.info()))
+    let hint = match error.info().contains("mapping values are not allowed") {
+        true => "; a value with a colon and a blank in it stands in quotes as a whole",
+        false => "",
+    };
+    Diagnostic::error(at, path, format!("not YAML: {}{hint}", error.info()))
 }
 
 /// Returns the place of the first tab that indents a line, from this line on. The parser stops

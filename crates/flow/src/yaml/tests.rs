@@ -87,6 +87,15 @@ fn says_what_is_no_tree_of_ours() {
 }
 
 #[test]
+fn says_to_quote_values_with_a_colon() {
+    let found = fault("a: source.a == 'x: y'\n");
+    assert!(
+        found.ends_with("; a value with a colon and a blank in it stands in quotes as a whole"),
+        "{found}"
+    );
+}
+
+#[test]
 fn a_tab_is_reported_where_it_stands() {
     let message =
         "found a tab before the first character of the line; YAML is indented with blanks";

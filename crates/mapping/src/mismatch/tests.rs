@@ -108,6 +108,7 @@ fn names_numeric_texts_that_are_ordered_as_texts() {
             "sort",
         ),
         ("(source.rows | sort_by(item.qty) | length) > 9", "sort_by"),
+        ("([20, '9'] | sort | first) == 'x'", "sort"),
     ] {
         check(condition, source, Some(&advised(name)));
     }
@@ -116,6 +117,7 @@ fn names_numeric_texts_that_are_ordered_as_texts() {
         "(source.rows | map(item.zip) | max) == 'x'",
         "(source.rows | map(item.day) | max) == 'x'",
         "(source.rows | sort_by(item.zip) | length) > 9",
+        "([20, 9] | sort | first) == 'x'",
     ] {
         check(condition, source, None);
     }

@@ -168,7 +168,9 @@ impl Parser<'_> {
             lists: super::MAX_NESTING,
             ..Parser::new(word, &Lists::default())
         };
-        if parser.whole().is_ok() && parser.errors.is_empty() {
+        let is_expression = parser.whole().is_ok() && parser.errors.is_empty();
+        // A date is a text, although its digits could be subtracted.
+        if is_expression && parser.references.warnings.is_empty() {
             let message =
                 format!("found the text `{word}`, which is no expression here; {explanation}");
             self.references

@@ -4,7 +4,7 @@
 use super::comparison::{self, Type, type_of};
 use super::{ParseResult, Parser};
 use crate::ParseError;
-use crate::node::{Arithmetic, Node, Operator};
+use crate::node::{Arithmetic, Literal, Node, Operator};
 
 impl Parser<'_> {
     pub(super) fn disjunct(&mut self) -> ParseResult<Node> {
@@ -97,6 +97,7 @@ impl Parser<'_> {
             return Ok(first);
         }
         self.warn_of_texts(offset, &first, &others);
+        self.warn_of_constants(offset, &first, &others);
         Ok(Node::Arithmetic(Box::new(first), others))
     }
 
@@ -112,6 +113,36 @@ impl Parser<'_> {
             _ => "`number` makes a number of a text",
         };
         let message = format!("found arithmetic with a text, which always fails; {hint}");
+        self.references
+            .warnings
+            .push(ParseError::new(offset, message));
+    }
+
+    /// Warns of numbers with `-` or `/` and no blanks between them, which may be meant as a text:
+    /// `2026-10-15` is 2001.
+    fn warn_of_constants(&mut self, offset: usize, first: &Node, others: &[(Arithmetic, Node)]) {
+        let written = self.text[offset..self.position].trim_end();
+        let offset = offset + written.len() - written.trim_start().len();
+        let written = written.trim_start();
+        let is_number = |node: &Node| matches!(node, Node::Literal(Literal::Number(_)));
+        let is_divider =
+            |sign: &Arithmetic| matches!(sign, Arithmetic::Subtract | Arithmetic::Divide);
+        let is_text_like = is_number(first)
+            && others
+                .iter()
+                .all(|(sign, node)| is_divider(sign) && is_number(node))
+            && !written.contains(char::is_whitespace);
+        if !is_text_like {
+            return;
+        }
+        let quoted = match self.text.trim() == written {
+            true => format!("\"'{written}'\""),
+            false => format!("`'{written}'`"),
+        };
+        let message = format!(
+            "found `{written}`, which is computed; for the text itself write {quoted}, and put \
+             blanks around the signs to compute it"
+        );
         self.references
             .warnings
             .push(ParseError::new(offset, message));

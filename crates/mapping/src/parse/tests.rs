@@ -293,6 +293,39 @@ fn notes_what_is_named_outside() {
 }
 
 #[test]
+fn warns_of_a_constant_that_looks_like_a_text() {
+    let warnings = |text: &str| expression(text).unwrap().1.warnings;
+    for (text, offset, written, quoted) in [
+        ("2026-10-15", 0, "2026-10-15", "\"'2026-10-15'\""),
+        (
+            "source.day >= 2026-10-15 ",
+            14,
+            "2026-10-15",
+            "`'2026-10-15'`",
+        ),
+        ("12/31/2026", 0, "12/31/2026", "\"'12/31/2026'\""),
+    ] {
+        let message = format!(
+            "found `{written}`, which is computed; for the text itself write {quoted}, and put \
+             blanks around the signs to compute it"
+        );
+        assert_eq!(warnings(text), [ParseError::new(offset, message)], "{text}");
+    }
+    for text in [
+        "source.a | default(2026-10-15)",
+        "60*24",
+        "2026 - 10 - 15",
+        "1 / 3",
+        "source.a-10",
+        "-5",
+        "source.a/10",
+    ] {
+        let found = expression(text).map(|(_, references)| references.warnings);
+        assert!(found.unwrap_or_default().is_empty(), "{text}");
+    }
+}
+
+#[test]
 fn warns_of_arithmetic_with_a_text() {
     let warnings = |text: &str| expression(text).unwrap().1.warnings;
     for (text, hint) in [
