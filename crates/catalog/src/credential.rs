@@ -8,6 +8,9 @@ pub fn is_secret_header(name: &str) -> bool {
     (0..name.len()).any(|at| begins_with_a_word(&name[at..]))
 }
 
+/// Words that begin as a word of credentials does, and are none. `authorization` is one.
+const OTHER_WORDS: [&str; 3] = ["author", "keyboard", "keyword"];
+
 /// Returns whether a name goes on with a word of credentials. It is asked for each letter of each
 /// header that comes in, and nearly all letters begin none of the words.
 fn begins_with_a_word(rest: &[u8]) -> bool {
@@ -20,10 +23,12 @@ fn begins_with_a_word(rest: &[u8]) -> bool {
         b't' => &["token"],
         _ => return false,
     };
-    words.iter().any(|word| {
+    let begins_with = |word: &&str| {
         rest.get(..word.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
-    })
+    };
+    let is_other = OTHER_WORDS.iter().any(|word| begins_with(word)) && !begins_with(&"authori");
+    words.iter().any(|word| begins_with(word)) && !is_other
 }
 
 #[cfg(test)]
@@ -40,6 +45,8 @@ mod tests {
             "KEY",
             "db_passwd",
             "Stripe-Signature",
+            "author_key",
+            "Authority",
         ] {
             assert!(is_secret_header(name), "{name}");
         }
@@ -52,6 +59,10 @@ mod tests {
             "tok",
             "Accept-Encoding",
             "X-Forwarded-For",
+            "Author",
+            "co_authors",
+            "keywords",
+            "Keyboard-Layout",
         ] {
             assert!(!is_secret_header(name), "{name}");
         }

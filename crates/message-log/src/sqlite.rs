@@ -104,7 +104,9 @@ impl SqliteLog {
     }
 
     async fn start(path: &Path, options: Options, failures: SyncFailures) -> Result<Self> {
-        let file = path.to_owned();
+        // So that its folder has a name, which is asked for its free room.
+        let path = &std::path::absolute(path).map_err(|error| Error::Other(error.to_string()))?;
+        let file = path.clone();
         let write = options.clone();
         let opened = tokio::task::spawn_blocking(move || open_parts(&file, &write, failures)).await;
         let LogParts {

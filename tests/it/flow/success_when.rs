@@ -365,9 +365,16 @@ async fn a_test_judges_headers_that_it_is_given() {
     let app = TestApp::start().await;
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
-    let yaml = "name: queue\nsource: {trigger: manual}\nsteps:\n  - name: ask\n    action: http.post\n    \
-                connector: erp\n    params: {path: /q, body: \"{{ source }}\"}\n    \
-                success_when: response.headers.x-queue == 'a'\n";
+    let yaml = r#"
+name: queue
+source: { trigger: manual }
+steps:
+  - name: ask
+    action: http.post
+    connector: erp
+    params: { path: /q, body: "{{ source }}" }
+    success_when: response.headers.x-queue == 'a'
+"#;
     let id = app.api.flow(yaml).await;
     let path = format!("/api/v1/flows/{id}/test");
     let test = |answer: Value| {

@@ -494,11 +494,22 @@ async fn a_condition_that_is_known_is_judged_before_params_that_are_not() {
     let app = TestApp::start().await;
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
-    let yaml = "name: two\nsource: {trigger: manual}\nsteps:\n  - name: a\n    action: http.get\n    \
-                connector: erp\n    params: {path: /a}\n  - name: b\n    when: source.go\n    \
-                action: http.post\n    connector: erp\n    params: {path: /b, body: \"{{ \
-                steps.a.output }}\"}\ntarget: {connector: erp, endpoint: /c}\nmapping: {b: \
-                \"steps.b.output.id | default('none')\"}\n";
+    let yaml = r#"
+name: two
+source: { trigger: manual }
+steps:
+  - name: a
+    action: http.get
+    connector: erp
+    params: { path: /a }
+  - name: b
+    when: source.go
+    action: http.post
+    connector: erp
+    params: { path: /b, body: "{{ steps.a.output }}" }
+target: { connector: erp, endpoint: /c }
+mapping: { b: "steps.b.output.id | default('none')" }
+"#;
     let id = app.api.flow(yaml).await;
     let path = format!("/api/v1/flows/{id}/test");
     let test = |go: bool| {

@@ -40,7 +40,14 @@ pub async fn create(
     else {
         return answer_repeat(call, change, id, label).await;
     };
-    let wrong = || format!("{label:?} is no label of a version: v1 to v{MAX_VERSION}");
+    let wrong = || {
+        let meant = format!("v{label}");
+        let hint = match version_number(&meant) {
+            Some(_) => format!("; did you mean {meant:?}?"),
+            None => String::new(),
+        };
+        format!("{label:?} is no label of a version: v1 to v{MAX_VERSION}{hint}")
+    };
     let number = version_number(label).ok_or_else(|| Error::field("version", wrong()))?;
     let versions = version::list(&mut change, id).await?;
     if versions.iter().any(|version| version.number == number) {
@@ -299,7 +306,7 @@ async fn answer_repeat(
     let api = call.existing(&mut change, id).await?;
     let version = labelled(&mut change, &api, label).await?;
     let seen = seen(&call.app, &mut change, api).await?;
-    change.commit(SeenVersion { seen, version }).await
+    change.answer_repeat(SeenVersion { seen, version }).await
 }
 
 async fn finish(

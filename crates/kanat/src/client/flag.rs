@@ -19,7 +19,8 @@ const FLAGS: [(&str, &str); 5] = [
 
 /// Fields of the API that have another name on the command line.
 const FIELDS: &str = "api:--api NAME=VALUE,authType:--auth,catalogId:the entry,\
-    changeSummary:--summary,cronExpression:the cron expression,dailyLimit:--daily,\
+    changeSummary:--summary,cronExpression:the cron expression,\
+    cron_expression:--cron,dailyLimit:--daily,\
     displayName:--display-name,environmentId:--environment,expiresAt:--expires,\
     flowName:the flow,gracePeriod:--grace,rateLimitPerSecond:--rate,\
     redirectUri:--redirect-uri,requestSchema:--schema,\

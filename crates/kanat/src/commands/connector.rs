@@ -305,8 +305,9 @@ fn catalog_entry(entry: &Json) -> String {
     let mut out = table::fields(entry, ENTRY_FIELDS) + &table::section(title, &fields);
     let actions: String = entry.list("actions").iter().map(action).collect();
     if !actions.is_empty() {
-        let title = "Actions, called by `action: SLUG` of a step";
-        out += &table::section(title, &actions);
+        let slug = entry.text("slug");
+        let title = format!("Actions, called by `action: {slug}.ACTION` of a step");
+        out += &table::section(&title, &actions);
     }
     out
 }

@@ -9,6 +9,8 @@ mod folder;
 mod show;
 mod test;
 
+use std::num::ParseIntError;
+
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
@@ -86,6 +88,8 @@ pub enum Command {
     /// Deploy an earlier version again, as a new one.
     Rollback {
         flow: String,
+        /// Number of the version.
+        #[arg(value_parser = version_number)]
         version: u32,
         /// Throw away a draft that is not deployed.
         #[arg(long)]
@@ -286,6 +290,11 @@ async fn resumes(
     consent.ask(&format!(
         "flow {flow} is paused and will run again; held messages that go on: {held}"
     ))
+}
+
+/// Reads the number of a version, which may be written as that of an API: `v2`.
+fn version_number(text: &str) -> Result<u32, ParseIntError> {
+    text.strip_prefix('v').unwrap_or(text).parse()
 }
 
 /// Says of a flow that was deployed what it is warned of, and when it is due. What has changed

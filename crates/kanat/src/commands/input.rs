@@ -18,7 +18,13 @@ use crate::output::Json;
 
 /// The text of the file `path`; `-` is standard input.
 pub fn text(path: &str) -> Result<String> {
-    String::from_utf8(bytes(path)?).map_err(|_| usage(format!("{} is not UTF-8", name(path))))
+    let name = name(path);
+    String::from_utf8(bytes(path)?).map_err(|_| usage(format!("{name} {}", not_utf8(name))))
+}
+
+/// Says of the file `name` that it is not UTF-8, and how it becomes so.
+pub fn not_utf8(name: &str) -> String {
+    format!("is not UTF-8; convert it first, from Latin-1 with `iconv -f LATIN1 -t UTF-8 {name}`")
 }
 
 /// The bytes of the file `path`; `-` is standard input.

@@ -87,7 +87,7 @@ fn a_dry_run_of_what_would_be_refused_fails_as_the_command_would() {
             &["message", "retry", "msg_nope", "--flow", "quotes"],
             "no message of this flow",
         ),
-        (&["flow", "rollback", "quotes", "99"], "has no version 99"),
+        (&["flow", "rollback", "quotes", "v99"], "has no version 99"),
         (&["flow", "delete", "flw_nope"], "flw_nope"),
         (&["flow", "rotate-webhook-token", "quotes"], "webhook"),
         (&["lookup", "delete", "lt_nope"], "lt_nope"),

@@ -293,7 +293,7 @@ fn notes_what_is_named_outside() {
 }
 
 #[test]
-fn warns_of_a_constant_that_looks_like_a_text() {
+fn warns_of_a_constant_that_may_be_meant_as_a_text() {
     let warnings = |text: &str| expression(text).unwrap().1.warnings;
     for (text, offset, written, quoted) in [
         ("2026-10-15", 0, "2026-10-15", "\"'2026-10-15'\""),

@@ -124,10 +124,7 @@ fn fault(name: &str, error: &csv::Error, lines_short: u64) -> String {
         csv::ErrorKind::UnequalLengths {
             expected_len, len, ..
         } => format!("line {line}: has {len} fields, and should have {expected_len}"),
-        csv::ErrorKind::Utf8 { .. } => format!(
-            "line {line}: is not UTF-8; convert it first, from Latin-1 with `iconv -f LATIN1 -t \
-             UTF-8 {name}`"
-        ),
+        csv::ErrorKind::Utf8 { .. } => format!("line {line}: {}", input::not_utf8(name)),
         csv::ErrorKind::Io(error) => error.to_string(),
         _ => error.to_string(),
     }

@@ -170,10 +170,8 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
 
 /// Syncs the entry of a created or removed file in its folder.
 fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    File::open(folder)?.sync_all()
 }
 
 fn too_large(error: std::num::TryFromIntError) -> io::Error {

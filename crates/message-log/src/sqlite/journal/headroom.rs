@@ -24,10 +24,7 @@ pub(super) struct Headroom {
 impl Headroom {
     /// Observes the disk that holds `file`.
     pub fn new(file: &Path) -> Self {
-        let folder = file
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
+        let folder = file.parent().unwrap_or(Path::new("/"));
         Self {
             folder: folder.to_owned(),
             last_check: None,
