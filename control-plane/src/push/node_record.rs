@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Duration;
 
+use kanat_model::Timestamp;
 use kanat_model::id::{EnvironmentId, NodeId};
 use kanat_plan_stream::HEARTBEAT_INTERVAL;
 use kanat_store::node::EnvironmentStatus;
@@ -59,15 +60,15 @@ impl NodeRecordWriter {
         let Some(node) = context.nodes.get(&self.node) else {
             return;
         };
-        let node = node.to_record(&context.boot_id);
+        let mut record = node.to_record(&context.boot_id);
+        let states = std::mem::take(&mut record.environments);
         match context
             .source
-            .save_node(&node, self.unwritten(&node.environments))
+            .save_node(record, self.unwritten(&states), Timestamp::now())
             .await
         {
             Ok(true) => {
-                let written = node
-                    .environments
+                let written = states
                     .into_iter()
                     .map(|state| (state.environment_id.clone(), state));
                 self.written = Some(written.collect());
@@ -84,12 +85,12 @@ impl NodeRecordWriter {
     /// Returns the states to write, so that the store has `present` and no others.
     fn unwritten<'s>(&self, present: &'s [EnvironmentStatus]) -> NodeStates<'s> {
         let Some(written) = &self.written else {
-            return NodeStates::All;
+            return NodeStates::All(present);
         };
         let is_present =
             |id: &EnvironmentId| present.iter().any(|state| state.environment_id == *id);
         if !written.keys().all(is_present) {
-            return NodeStates::All;
+            return NodeStates::All(present);
         }
         let is_changed =
             |state: &&EnvironmentStatus| written.get(&state.environment_id) != Some(*state);

@@ -38,8 +38,8 @@ impl PeerNodes {
             return Ok(());
         }
         let begun_at = Instant::now();
-        let oldest = Timestamp::now().before(MAX_RECORD_AGE);
-        let nodes = source.peer_nodes(own, oldest).await?;
+        let now = Timestamp::now();
+        let nodes = source.peer_nodes(own, MAX_RECORD_AGE, now).await?;
         *self.nodes.lock() = nodes.into_iter().map(Node::from_record).collect();
         *read_at = Some(begun_at);
         Ok(())

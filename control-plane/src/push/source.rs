@@ -1,13 +1,14 @@
 //! Source of push: the published resources of the store, opened with the master key.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kanat_auth::Sealer;
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, BootId, EnvironmentId, EpochId};
 use kanat_proto::node::v1;
 use kanat_store::published::{self, PublishedResource, SetIdentity, set_identity};
-use kanat_store::{Changes, Listener, Store, Tx, environment, meta, node};
+use kanat_store::{Changes, Db, Listener, Store, Tx, control_plane, environment, meta, node};
 
 use super::refusals;
 use super::set::{PlanSet, ResourceChange, ResourceEntry};
@@ -17,6 +18,22 @@ use super::set::{PlanSet, ResourceChange, ResourceEntry};
 pub struct Source {
     store: Store,
     sealer: Arc<Sealer>,
+}
+
+/// Clock of the database's server, by which control planes on several machines compare times.
+struct ServerClock {
+    /// Milliseconds that it is ahead of the clock of this process; negative where it is behind.
+    ahead: i64,
+}
+
+impl ServerClock {
+    fn to_server(&self, own: Timestamp) -> Timestamp {
+        Timestamp::from_millis(own.as_millis().saturating_add(self.ahead))
+    }
+
+    fn to_own(&self, server: Timestamp) -> Timestamp {
+        Timestamp::from_millis(server.as_millis().saturating_sub(self.ahead))
+    }
 }
 
 /// An environment that nodes may serve.
@@ -32,8 +49,8 @@ pub struct Environment {
 /// States of a node in its environments that [`Source::save_node`] writes.
 #[derive(Debug)]
 pub enum NodeStates<'s> {
-    /// All of the record. The store then has no others of the node.
-    All,
+    /// All that there are. The store then has no others of the node.
+    All(&'s [node::EnvironmentStatus]),
     /// Only these.
     Changed(Vec<&'s node::EnvironmentStatus>),
 }
@@ -202,35 +219,50 @@ impl Source {
         Ok(self.store.listen().await?)
     }
 
-    /// Returns the nodes of other control planes than `own` that were seen after `since`.
+    /// Returns the nodes of other control planes than `own` that were seen in the last `max_age`.
+    /// `now` is the time by the clock of this process, which the records that are returned have.
+    ///
+    /// # Errors
+    /// The store cannot be read.
     pub async fn peer_nodes(
         &self,
         own: &BootId,
-        since: Timestamp,
+        max_age: Duration,
+        now: Timestamp,
     ) -> Result<Vec<node::Node>, Error> {
         let mut tx = self.store.read().await?;
-        Ok(node::elsewhere(&mut tx, own, since).await?)
+        let clock = self.server_clock(&mut tx, now).await?;
+        let oldest = clock.to_server(now.before(max_age));
+        let mut nodes = node::elsewhere(&mut tx, own, oldest).await?;
+        for node in &mut nodes {
+            node.last_seen_at = clock.to_own(node.last_seen_at);
+        }
+        Ok(nodes)
     }
 
-    /// Writes the record of a node with its states. Returns `false`, and writes nothing, if another
-    /// control plane has written a later record.
+    /// Writes the record of a node, but for its environments, and `states`. Returns `false`, and
+    /// writes nothing, if another control plane has written a later record. `now` is the time by
+    /// the clock of this process. Records have the time of the database's server.
     ///
     /// # Errors
     /// The store cannot be written.
     pub async fn save_node(
         &self,
-        seen: &node::Node,
+        mut seen: node::Node,
         states: NodeStates<'_>,
+        now: Timestamp,
     ) -> Result<bool, Error> {
         let mut tx = self.store.begin().await?;
-        if !node::upsert(&mut tx, seen).await? {
+        let clock = self.server_clock(&mut tx, now).await?;
+        seen.last_seen_at = clock.to_server(seen.last_seen_at);
+        if !node::upsert(&mut tx, &seen).await? {
             return Ok(false);
         }
         let states = match states {
             NodeStates::Changed(changed) => changed,
-            NodeStates::All => {
+            NodeStates::All(all) => {
                 node::environment::delete_of_node(&mut tx, &seen.id).await?;
-                seen.environments.iter().collect()
+                all.iter().collect()
             }
         };
         for state in states {
@@ -238,6 +270,17 @@ impl Source {
         }
         tx.commit().await?;
         Ok(true)
+    }
+
+    /// Returns how the clock of the database's server differs from the one that says `now`. They
+    /// are the same where no other machine writes.
+    async fn server_clock(&self, db: &mut Db, now: Timestamp) -> Result<ServerClock, Error> {
+        let ahead = if self.is_shared() {
+            control_plane::server_time(db).await?.as_millis() - now.as_millis()
+        } else {
+            0
+        };
+        Ok(ServerClock { ahead })
     }
 
     /// Opens bodies off the runtime's threads: they may be many, and large.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use kanat_model::Timestamp;
 use kanat_model::id::BootId;
 use sqlx::AssertSqlSafe;
 
-use crate::dialect::Dialect;
 use crate::statement::statements;
 use crate::{Db, Result};
 
@@ -13,7 +13,7 @@ use crate::{Db, Result};
 /// database's server, and tells the master key that it seals under. Leases that ended a day ago are
 /// forgotten.
 pub async fn renew(db: &mut Db, own: &BootId, key_id: &str, duration: Duration) -> Result<()> {
-    let now = now(db.dialect());
+    let now = db.dialect().now();
     let duration = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
     let renew = format!(
         "INSERT INTO control_plane (boot_id, lease_until, key_id) VALUES ($1, {now} + $2, $3) ON \
@@ -28,7 +28,7 @@ pub async fn renew(db: &mut Db, own: &BootId, key_id: &str, duration: Duration) 
 
 /// Returns whether the lease of the control plane has not ended yet.
 pub async fn is_alive(db: &mut Db, boot: &BootId) -> Result<bool> {
-    let now = now(db.dialect());
+    let now = db.dialect().now();
     let alive = format!("SELECT 1 FROM control_plane WHERE boot_id = $1 AND lease_until > {now}");
     let found: Option<i64> = db.first(AssertSqlSafe(alive), &[boot]).await?;
     Ok(found.is_some())
@@ -36,24 +36,25 @@ pub async fn is_alive(db: &mut Db, boot: &BootId) -> Result<bool> {
 
 /// Returns how many control planes live that seal under another master key than this one.
 pub async fn under_other_keys(db: &mut Db, key_id: &str) -> Result<u64> {
-    let now = now(db.dialect());
+    let now = db.dialect().now();
     let others = format!(
         "SELECT count(*) AS planes FROM control_plane WHERE key_id <> $1 AND lease_until > {now}"
     );
     db.one(AssertSqlSafe(others), &[&key_id]).await
 }
 
+/// Returns the time by the clock of the database's server, which all control planes share.
+pub async fn server_time(db: &mut Db) -> Result<Timestamp> {
+    let now = db.dialect().now();
+    let now: i64 = db
+        .one(AssertSqlSafe(format!("SELECT {now} AS now")), &[])
+        .await?;
+    Ok(Timestamp::from_millis(now))
+}
+
 statements! {
     /// Ends the lease of the control plane at once.
     fn end(own: &BootId) = "DELETE FROM control_plane WHERE boot_id = $1";
-}
-
-/// The clock of the database's server, in milliseconds since 1970.
-fn now(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Sqlite => "CAST(unixepoch('subsec') * 1000 AS BIGINT)",
-        Dialect::Postgres => "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
-    }
 }
 
 #[cfg(test)]

@@ -51,6 +51,14 @@ impl Dialect {
         }
     }
 
+    /// The clock of the database's server, in milliseconds since 1970.
+    pub(crate) fn now(self) -> &'static str {
+        match self {
+            Self::Sqlite => "CAST(unixepoch('subsec') * 1000 AS BIGINT)",
+            Self::Postgres => "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
+        }
+    }
+
     /// Run on every new connection. An answer of success means that the change is on disk.
     pub(crate) fn connection_setup(self) -> &'static [&'static str] {
         match self {

@@ -1,10 +1,13 @@
 //! Records of nodes in the store, which other control planes read.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use kanat_auth::Sealer;
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, EnvironmentId, NodeId};
-use kanat_store::{environment, node as saved};
+use kanat_store::{Store, environment, node as saved};
+use kanat_testing_postgres::Database;
 use tokio_util::sync::CancellationToken;
 
 use super::node::Control;
@@ -12,6 +15,7 @@ use super::{NodeState, Status};
 use crate::push::grant::Grant;
 use crate::push::node_record::NodeRecordWriter;
 use crate::push::nodes::{EnvironmentStatus, Scope};
+use crate::push::source::{NodeStates, Source};
 
 const SKEW: Duration = Duration::from_secs(3);
 
@@ -124,4 +128,28 @@ async fn environments_are_written_again_after_a_record_that_a_later_one_kept_out
         .write_record(&mut writer, one, now.after(2 * SKEW))
         .await;
     assert_eq!(control.recorded_environments().await, one);
+}
+
+#[tokio::test]
+async fn control_planes_whose_clocks_differ_see_each_other_s_nodes() {
+    let database = Database::fresh();
+    let store = Store::open(database.url()).await.unwrap();
+    let source = Source::new(store, Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap()));
+    let hour = Duration::from_secs(3600);
+    let max_age = Duration::from_secs(20);
+    let own = BootId::from("boot_own");
+    let peer = BootId::from("boot_other");
+    let [slow, fast] = [Timestamp::now().before(hour), Timestamp::now().after(hour)];
+    for (writer, reader) in [(slow, fast), (fast, slow)] {
+        let record = node(&[], writer).to_record(&peer);
+        let states = NodeStates::All(&[]);
+        assert!(source.save_node(record, states, writer).await.unwrap());
+        let seen = source.peer_nodes(&own, max_age, reader).await.unwrap();
+        assert_eq!(seen.len(), 1);
+        assert!(reader.since(seen[0].last_seen_at) < max_age);
+    }
+    let old = node(&[], fast).to_record(&peer);
+    let states = NodeStates::All(&[]);
+    let now = fast.after(hour);
+    assert!(!source.save_node(old, states, now).await.unwrap());
 }
