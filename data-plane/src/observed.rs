@@ -41,16 +41,22 @@ struct Connector {
     instance_id: String,
 }
 
+/// Calls of an instance under one config.
 #[derive(Debug, Default)]
-struct Statistics {
-    calls: u64,
+struct Calls {
+    total: u64,
     failures: u64,
-    /// End of the first of `calls`.
-    first_call_at: Option<Timestamp>,
-    /// End of the last of `failures`.
+    /// End of the first of them.
+    first_at: Option<Timestamp>,
+    /// End of the last one that failed.
     last_failure_at: Option<Timestamp>,
     /// Message of the last failure, without secrets.
     failure: String,
+}
+
+#[derive(Debug, Default)]
+struct Statistics {
+    calls: Calls,
     endpoints: HashMap<String, Shape>,
     /// SHA-256 of an access token that was refused.
     refused_token: Vec<u8>,
@@ -79,11 +85,12 @@ impl Observer<'_> {
     pub fn called(&self, instance: &str, result: CallResult) {
         let now = Timestamp::now();
         self.with(instance, |statistics, _| {
-            statistics.calls += 1;
-            statistics.first_call_at.get_or_insert(now);
+            let calls = &mut statistics.calls;
+            calls.total += 1;
+            calls.first_at.get_or_insert(now);
             if result == CallResult::Failure {
-                statistics.failures += 1;
-                statistics.last_failure_at = Some(now);
+                calls.failures += 1;
+                calls.last_failure_at = Some(now);
             }
         });
     }
@@ -91,7 +98,7 @@ impl Observer<'_> {
     /// Keeps the message of a failed call, without secrets.
     pub fn failed(&self, instance: &str, failure: &str) {
         self.with(instance, |statistics, _| {
-            failure.clone_into(&mut statistics.failure)
+            failure.clone_into(&mut statistics.calls.failure)
         });
     }
 
@@ -109,8 +116,9 @@ impl Observer<'_> {
     /// failure is reported at once.
     pub fn polled(&self, instance: &str, flow_name: &str, failure: Option<&str>) {
         self.with(instance, |statistics, _| {
-            statistics.failure =
-                failure.map_or_else(|| std::mem::take(&mut statistics.failure), str::to_owned);
+            if let Some(failure) = failure {
+                failure.clone_into(&mut statistics.calls.failure);
+            }
             if statistics.polls.len() < MAX_POLLS || statistics.polls.contains_key(flow_name) {
                 statistics
                     .polls
@@ -188,12 +196,24 @@ impl Observations {
             .iter_mut()
             .filter_map(|(connector, statistics)| statistics.take(connector))
             .collect();
-        connectors.retain(|_, statistics| statistics.calls > 0);
+        connectors.retain(|_, statistics| statistics.calls.total > 0);
         drop(connectors);
         (!report.is_empty()).then_some(wire::Observed {
             connectors: report,
             nonce: 0,
         })
+    }
+
+    /// Drops the calls of an instance that are not reported yet: they were made with a former
+    /// config.
+    pub fn forget_calls(&self, environment: &EnvironmentId, instance: &str) {
+        let connector = Connector {
+            environment_id: environment.to_string(),
+            instance_id: instance.to_owned(),
+        };
+        if let Some(statistics) = self.connectors.lock().get_mut(&connector) {
+            statistics.calls = Calls::default();
+        }
     }
 
     /// Waits until a report must not wait for its time.
@@ -205,7 +225,9 @@ impl Observations {
 impl Statistics {
     fn take(&mut self, connector: &Connector) -> Option<wire::ObservedConnector> {
         let paused_until = self.paused_until.take();
-        let is_conclusive = self.calls >= MIN_CALLS || self.failures == 0 || paused_until.is_some();
+        let calls = &self.calls;
+        let is_conclusive =
+            calls.total >= MIN_CALLS || calls.failures == 0 || paused_until.is_some();
         let mut report = wire::ObservedConnector {
             environment_id: connector.environment_id.clone(),
             instance_id: connector.instance_id.clone(),
@@ -215,12 +237,13 @@ impl Statistics {
             paused_until: millis(paused_until),
             ..wire::ObservedConnector::default()
         };
-        if self.calls > 0 && is_conclusive {
-            report.calls = std::mem::take(&mut self.calls);
-            report.failures = std::mem::take(&mut self.failures);
-            report.first_call_at = millis(self.first_call_at.take());
-            report.last_failure_at = millis(self.last_failure_at.take());
-            report.failure = std::mem::take(&mut self.failure);
+        if calls.total > 0 && is_conclusive {
+            let calls = std::mem::take(&mut self.calls);
+            report.calls = calls.total;
+            report.failures = calls.failures;
+            report.first_call_at = millis(calls.first_at);
+            report.last_failure_at = millis(calls.last_failure_at);
+            report.failure = calls.failure;
         }
         let has_content = report.calls > 0
             || !report.endpoints.is_empty()
@@ -287,6 +310,22 @@ mod tests {
         assert_eq!(report.failure, "POST http://erp/orders answered 503");
         assert_eq!(observed.take(), None);
         assert!(observed.connectors.lock().is_empty());
+    }
+
+    #[test]
+    fn calls_with_a_former_config_are_not_reported() {
+        let observed = Observations::default();
+        let environment = EnvironmentId::from("env_1");
+        let observer = Observer {
+            observed: &observed,
+            environment: &environment,
+        };
+        observer.called("ci_1", CallResult::Failure);
+        observed.forget_calls(&environment, "ci_1");
+        observer.called("ci_1", CallResult::Success);
+        let report = observed.take().unwrap().connectors.remove(0);
+        assert_eq!(report.calls, 1);
+        assert_eq!(report.failures, 0);
     }
 
     #[test]

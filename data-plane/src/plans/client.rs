@@ -230,6 +230,12 @@ impl PlanStreamClient {
         self.plans.shared.versions.forget(flows);
         self.plans
             .update(|snapshot| snapshot.with(environment.clone(), flows));
+        for resource in &accepted.upserts {
+            if let Some((Kind::ConnectorInstance, instance)) = Kind::parse(&resource.id) {
+                let observed = self.plans.observed();
+                observed.forget_calls(&environment.id, instance);
+            }
+        }
         // Messages of removed flows end, now that no new one begins.
         for gone in flows
             .iter()
