@@ -20,6 +20,38 @@ impl Program {
         }
     }
 
+    /// Returns whether an answer to `step` of unknown headers satisfies its condition; `None` where
+    /// that depends on the headers, or the condition cannot be evaluated.
+    pub fn succeeds_without_headers(
+        &self,
+        step: &Step,
+        input: &Input,
+        response: &[u8],
+        resources: &dyn Resources,
+    ) -> Option<bool> {
+        let condition = step.success_when.as_ref()?;
+        let scope = self.answer_scope(Some(step), input, response, resources);
+        condition.holds_without_headers(&scope)
+    }
+
+    fn answer_scope<'s>(
+        &'s self,
+        step: Option<&Step>,
+        input: &Input<'s>,
+        response: &'s [u8],
+        resources: &'s dyn Resources,
+    ) -> Scope<'s> {
+        let id = match step {
+            Some(step) => Some(&step.instance),
+            None => self.parts().target.as_ref().map(|target| &target.instance),
+        };
+        let instance = id.and_then(|id| resources.instance(id));
+        Scope {
+            response,
+            ..self.scope(input, instance, resources)
+        }
+    }
+
     /// Returns whether the answer to a call satisfies its condition, which may be absent.
     /// `response` is the document of [`response_document`].
     ///
@@ -35,15 +67,7 @@ impl Program {
         let Some(condition) = self.success_when(step) else {
             return Ok(true);
         };
-        let id = match step {
-            Some(step) => Some(&step.instance),
-            None => self.parts().target.as_ref().map(|target| &target.instance),
-        };
-        let instance = id.and_then(|id| resources.instance(id));
-        let scope = Scope {
-            response,
-            ..self.scope(input, instance, resources)
-        };
+        let scope = self.answer_scope(step, input, response, resources);
         let value = condition.evaluate(&scope).map_err(|error| {
             let place = step.map_or_else(|| "target".to_owned(), Step::place);
             Failure {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::environment::Environment;
 use crate::evaluate::CompiledExpression;
-use crate::mismatch;
 use crate::node::Node;
 use crate::{EvaluationError, Lists, NoAdapters, ParseError, References, Scope, Value};
+use crate::{mismatch, partial};
 
 /// A parsed expression. Clones share it.
 #[derive(Debug, Clone)]
@@ -41,6 +41,12 @@ impl Expression {
     /// Returns its value for a message.
     pub fn evaluate<'s>(&'s self, scope: &'s Scope<'s>) -> Result<Value<'s>, EvaluationError> {
         self.0.evaluate(&Environment::new(scope))
+    }
+
+    /// Returns whether the condition holds for a message, whatever the headers of the answer are;
+    /// `None` where it depends on them, or cannot be evaluated.
+    pub fn holds_without_headers(&self, scope: &Scope) -> Option<bool> {
+        partial::holds_without_headers(self.node(), &Environment::new(scope))
     }
 
     /// Returns a sentence on the comparison that is false because of the types of its sides, for a

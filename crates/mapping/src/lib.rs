@@ -34,6 +34,7 @@ mod mapping;
 mod mismatch;
 mod node;
 mod parse;
+mod partial;
 mod path;
 mod plan;
 mod references;

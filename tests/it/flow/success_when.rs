@@ -373,7 +373,7 @@ steps:
     action: http.post
     connector: erp
     params: { path: /q, body: "{{ source }}" }
-    success_when: response.headers.x-queue == 'a'
+    success_when: response.status < 300 and response.headers.x-queue == 'a'
 "#;
     let id = app.api.flow(yaml).await;
     let path = format!("/api/v1/flows/{id}/test");
@@ -390,6 +390,10 @@ steps:
     let holds = holds.expect(200);
     assert_eq!(holds["errors"], json!([]), "{holds}");
     assert!(!holds["trace"].to_string().contains("not known"), "{holds}");
+    let failed = test(json!({"status": 500, "output": {"n": 1}})).await;
+    let failed = failed.expect(200);
+    let message = failed["errors"][0]["message"].as_str().unwrap();
+    assert!(message.contains("success_when does not hold"), "{failed}");
     let headers = json!({"headers": {"x-queue": "b"}, "status": 200, "output": {"n": 1}});
     let refused = test(headers).await.expect(200);
     let message = refused["errors"][0]["message"].as_str().unwrap();

@@ -520,4 +520,13 @@ mapping: { b: "steps.b.output.id | default('none')" }
     assert_eq!(skipped["output"], json!({"b": "none"}), "{skipped}");
     let unknown = test(true).await.expect(200);
     assert_eq!(unknown["output"], json!({}), "{unknown}");
+    let body = json!({"sampleData": {"go": true, "n": "abc"}});
+    let failing = yaml.replace("when: source.go", "when: (source.n | number) > 1");
+    let id = app
+        .api
+        .flow(&failing.replace("name: two", "name: three"))
+        .await;
+    let path = format!("/api/v1/flows/{id}/test");
+    let failed = app.api.post(&path, &body).await.expect(200);
+    assert_eq!(failed["errors"][0]["field"], "steps.b.when", "{failed}");
 }

@@ -272,6 +272,7 @@ impl Run<'_> {
             .iter()
             .find(|planned| planned.name == name);
         let is_missing = planned.is_some_and(|planned| planned.instance.is_empty());
+        let condition = format!("{}.when", step.place());
         let is_condition_known = self.not_known_of(step.condition_reads()).is_none();
         let not_known = self.not_known_of(step.reads());
         let shown = if is_missing {
@@ -293,7 +294,12 @@ impl Run<'_> {
                     self.trace.skipped(name);
                     return Ok(());
                 }
-                Err(failure) if not_known.is_none() => return Err(self.refused(failure, begun)),
+                Err(failure)
+                    if not_known.is_none()
+                        || is_condition_known && failure.field.as_deref() == Some(&condition) =>
+                {
+                    return Err(self.refused(failure, begun));
+                }
                 Ok(None) | Err(_) => self.not_sent("step", name, None, not_known),
             }
         };
@@ -321,10 +327,11 @@ impl Run<'_> {
         if program.success_when(Some(step)).is_none() {
             return Ok(());
         }
+        let place = format!("{}.success_when", step.name());
         let mut reads = step.success_reads();
-        reads.retain(|read| *read != Read::ResponseHeaders || given.headers.is_none());
+        let reads_headers = reads.contains(&Read::ResponseHeaders);
+        reads.retain(|read| *read != Read::ResponseHeaders);
         if let Some(note) = self.not_known_of(reads) {
-            let place = format!("{}.success_when", step.name());
             self.note("step", &place, "skipped", note);
             return Ok(());
         }
@@ -332,11 +339,24 @@ impl Run<'_> {
         let body = Some(given.output.as_bytes()).filter(|body| body.len() <= RESPONSE_BODY_LIMIT);
         let headers = given.headers.clone().unwrap_or_default();
         let response = response_document(given.status(), &headers, body);
-        let holds = self
-            .evaluate(|program, input, resources| {
+        let holds = if reads_headers && given.headers.is_none() {
+            let decided = self
+                .evaluate(|program, input, resources| {
+                    program.succeeds_without_headers(step, input, &response, resources)
+                })
+                .await;
+            let Some(holds) = decided else {
+                let note = "response.headers is not known in a test: give stepOutputs with headers";
+                self.note("step", &place, "skipped", note.to_owned());
+                return Ok(());
+            };
+            Ok(holds)
+        } else {
+            self.evaluate(|program, input, resources| {
                 program.succeeds(Some(step), input, &response, resources)
             })
-            .await;
+            .await
+        };
         let failure = match holds {
             Ok(true) => return Ok(()),
             Ok(false) => {

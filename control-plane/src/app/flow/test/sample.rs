@@ -186,6 +186,13 @@ fn outputs(plan: &FlowPlan, given: Option<&str>) -> Result<Vec<StepOutput>> {
 /// answer of the step; every other value is the output of a step that was answered with 200.
 fn step_output((step, value): (String, String)) -> Result<StepOutput> {
     let Some(answer) = StepAnswer::read(&value) else {
+        if StepAnswer::is_meant(&value) {
+            return Err(Error::field(
+                format!("stepOutputs.{step}"),
+                "has output, status and headers, and either status is no number from 100 to 999 \
+                 or headers is no object",
+            ));
+        }
         return Ok(StepOutput {
             step,
             output: value,
@@ -212,6 +219,14 @@ struct StepAnswer<'v> {
 }
 
 impl<'v> StepAnswer<'v> {
+    /// Returns whether an object has the members of an answer and no others.
+    fn is_meant(value: &str) -> bool {
+        let names = ["output", "status", "headers"];
+        value.starts_with('{')
+            && names.iter().all(|name| json::member(value, name).is_some())
+            && json::members(value).len() == names.len()
+    }
+
     fn read(value: &'v str) -> Option<Self> {
         if !value.starts_with('{') {
             return None;
@@ -349,6 +364,8 @@ mod tests {
         let found = given(r#"{"X-Queue": ["a", "b"]}"#).unwrap();
         assert_eq!(found.output, "1");
         assert_eq!(found.headers.unwrap().get_all("x-queue").iter().count(), 2);
+        let wrong = r#"{"output": 1, "status": "201", "headers": {}}"#;
+        assert!(step_output(("slot".into(), wrong.into())).is_err());
         let refused = given(r#"{"X-Queue": 7}"#).unwrap_err().to_string();
         assert!(
             refused.contains("stepOutputs.slot.headers.X-Queue"),
