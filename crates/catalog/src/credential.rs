@@ -27,7 +27,10 @@ fn begins_with_a_word(rest: &[u8]) -> bool {
         rest.get(..word.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
     };
-    let is_other = OTHER_WORDS.iter().any(|word| begins_with(word)) && !begins_with(&"authori");
+    let is_other = OTHER_WORDS.iter().any(|word| begins_with(word))
+        && !["authoris", "authority", "authoriz"]
+            .iter()
+            .any(begins_with);
     words.iter().any(|word| begins_with(word)) && !is_other
 }
 
@@ -61,6 +64,7 @@ mod tests {
             "X-Forwarded-For",
             "Author",
             "co_authors",
+            "authorId",
             "keywords",
             "Keyboard-Layout",
         ] {

@@ -165,6 +165,8 @@ impl Search {
         let Value::List(list) = value else {
             return None;
         };
+        // `min` and `max` refuse numbers beside texts.
+        let sorts = !matches!(call.transform, Transform::Min | Transform::Max);
         let mut shown = None;
         let mut count = 0;
         for (index, item) in environment.effort.items(list).enumerate() {
@@ -177,7 +179,7 @@ impl Search {
                 continue;
             }
             count += 1;
-            if matches!(value, Value::Number(_)) {
+            if sorts && matches!(value, Value::Number(_)) {
                 continue;
             }
             if !matches!(value, Value::String(_)) || !is_numeric(&value) || is_code(&value) {

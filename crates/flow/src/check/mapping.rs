@@ -96,10 +96,13 @@ fn fields(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<(Vec<F
     }
 }
 
-/// Returns whether a name has brackets as a path has: `lines[0].sku`, `meta["a b"]`.
+/// Returns whether a name has brackets as a path has: `lines[0].sku`, `tags[*]`, `meta["a b"]`.
 fn has_path_brackets(name: &str) -> bool {
-    name.split('[').skip(1).any(|rest| {
-        rest.starts_with(|letter: char| letter.is_ascii_digit() || matches!(letter, '"' | '\''))
+    name.match_indices('[').any(|(at, _)| {
+        let follows_name = !name[..at].ends_with(|letter: char| letter.is_whitespace());
+        let inner = name[at + 1..].split(']').next().unwrap_or_default().trim();
+        let is_place = inner == "*" || inner.parse::<i64>().is_ok();
+        follows_name && (is_place || inner.starts_with(['"', '\'']))
     })
 }
 

@@ -39,7 +39,10 @@ pub(super) fn diagnostic(yaml: &str, error: &ScanError, path: &str) -> Diagnosti
         return Diagnostic::error(at, "", message);
     }
     let hint = match error.info().contains("mapping values are not allowed") {
-        true => "; a value with a colon and a blank in it stands in quotes as a whole",
+        true => {
+            "; keys of one map begin in the same column, and a value with a colon and a blank in \
+             it stands in quotes as a whole"
+        }
         false => "",
     };
     Diagnostic::error(at, path, format!("not YAML: {}{hint}", error.info()))

@@ -90,7 +90,7 @@ fn says_what_is_no_tree_of_ours() {
 fn says_to_quote_values_with_a_colon() {
     let found = fault("a: source.a == 'x: y'\n");
     assert!(
-        found.ends_with("; a value with a colon and a blank in it stands in quotes as a whole"),
+        found.ends_with("and a value with a colon and a blank in it stands in quotes as a whole"),
         "{found}"
     );
 }

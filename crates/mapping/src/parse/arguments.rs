@@ -1,6 +1,7 @@
 //! Arguments of transforms. Those of the first transforms were literals, paths and bare words
 //! before there were expressions among them, and are read so where they can be.
 
+use super::operators::is_date;
 use super::{MAX_LENGTH, ParseResult, Parser};
 use crate::language::{Parameter, ParameterKind};
 use crate::node::{Literal, Node};
@@ -170,7 +171,7 @@ impl Parser<'_> {
         };
         let is_expression = parser.whole().is_ok() && parser.errors.is_empty();
         // A date is a text, although its digits could be subtracted.
-        if is_expression && parser.references.warnings.is_empty() {
+        if is_expression && !is_date(word) {
             let message =
                 format!("found the text `{word}`, which is no expression here; {explanation}");
             self.references

@@ -4,7 +4,7 @@
 use super::comparison::{self, Type, type_of};
 use super::{ParseResult, Parser};
 use crate::ParseError;
-use crate::node::{Arithmetic, Literal, Node, Operator};
+use crate::node::{Arithmetic, Node, Operator};
 
 impl Parser<'_> {
     pub(super) fn disjunct(&mut self) -> ParseResult<Node> {
@@ -97,7 +97,7 @@ impl Parser<'_> {
             return Ok(first);
         }
         self.warn_of_texts(offset, &first, &others);
-        self.warn_of_constants(offset, &first, &others);
+        self.warn_of_date(offset);
         Ok(Node::Arithmetic(Box::new(first), others))
     }
 
@@ -118,21 +118,12 @@ impl Parser<'_> {
             .push(ParseError::new(offset, message));
     }
 
-    /// Warns of numbers with `-` or `/` and no blanks between them, which may be meant as a text:
-    /// `2026-10-15` is 2001.
-    fn warn_of_constants(&mut self, offset: usize, first: &Node, others: &[(Arithmetic, Node)]) {
+    /// Warns of a date without quotes: `2026-10-15` is 2001.
+    fn warn_of_date(&mut self, offset: usize) {
         let written = self.text[offset..self.position].trim_end();
         let offset = offset + written.len() - written.trim_start().len();
         let written = written.trim_start();
-        let is_number = |node: &Node| matches!(node, Node::Literal(Literal::Number(_)));
-        let is_divider =
-            |sign: &Arithmetic| matches!(sign, Arithmetic::Subtract | Arithmetic::Divide);
-        let is_text_like = is_number(first)
-            && others
-                .iter()
-                .all(|(sign, node)| is_divider(sign) && is_number(node))
-            && !written.contains(char::is_whitespace);
-        if !is_text_like {
+        if !is_date(written) {
             return;
         }
         let quoted = match self.text.trim() == written {
@@ -173,6 +164,22 @@ impl Parser<'_> {
         }
         self.term().map(|term| Node::Negative(Box::new(term)))
     }
+}
+
+/// Returns whether a text is a date of numbers: `2026-10-15`, `15/10/2026`.
+pub(super) fn is_date(text: &str) -> bool {
+    ['-', '/'].into_iter().any(|sign| {
+        let lengths: Vec<usize> = text
+            .split(sign)
+            .map(
+                |part| match part.bytes().all(|byte| byte.is_ascii_digit()) {
+                    true => part.len(),
+                    false => 0,
+                },
+            )
+            .collect();
+        matches!(lengths[..], [4, 1..=2, 1..=2] | [1..=2, 1..=2, 4])
+    })
 }
 
 /// Returns the node of several operands, or the one that there is.

@@ -293,7 +293,7 @@ fn notes_what_is_named_outside() {
 }
 
 #[test]
-fn warns_of_a_constant_that_may_be_meant_as_a_text() {
+fn warns_of_a_date_without_quotes() {
     let warnings = |text: &str| expression(text).unwrap().1.warnings;
     for (text, offset, written, quoted) in [
         ("2026-10-15", 0, "2026-10-15", "\"'2026-10-15'\""),
@@ -313,6 +313,9 @@ fn warns_of_a_constant_that_may_be_meant_as_a_text() {
     }
     for text in [
         "source.a | default(2026-10-15)",
+        "source.net * (1-0.19)",
+        "3.5/2",
+        "10-20",
         "60*24",
         "2026 - 10 - 15",
         "1 / 3",
@@ -323,6 +326,12 @@ fn warns_of_a_constant_that_may_be_meant_as_a_text() {
         let found = expression(text).map(|(_, references)| references.warnings);
         assert!(found.unwrap_or_default().is_empty(), "{text}");
     }
+    let refused = expression("2026-01-05").unwrap_err()[0].message.clone();
+    assert_eq!(
+        refused,
+        "found `01`, expected a number; for the text itself write \"'2026-01-05'\""
+    );
+    assert_eq!(warnings("source.a | default(60/2)").len(), 1);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Words, strings and numbers, and the errors of other text in their place.
 
+use super::operators::is_date;
 use super::{ParseResult, Parser};
 use crate::{ParseError, json};
 
@@ -61,7 +62,11 @@ impl<'t> Parser<'t> {
         });
         let number = &here[..end.map_or(here.len(), |(index, _)| index)];
         if !json::is_number(number) {
-            return Err(self.error(format!("found `{number}`, expected a number")));
+            let hint = match is_date(self.text.trim()) {
+                true => format!("; for the text itself write \"'{}'\"", self.text.trim()),
+                false => String::new(),
+            };
+            return Err(self.error(format!("found `{number}`, expected a number{hint}")));
         }
         self.position += number.len();
         // A minus after it is an operator.
