@@ -52,14 +52,16 @@ pub fn document(received: &InboundRequest<'_>) -> Vec<u8> {
 }
 
 /// Returns the document as JSON, with the credentials that a run may read; `None` when the request
-/// has none.
+/// has none. Those that `verify` compares are masked.
 pub fn document_with_credentials(received: &InboundRequest<'_>) -> Option<Vec<u8>> {
-    let mut names = received
-        .headers
-        .keys()
-        .map(HeaderName::as_str)
-        .chain(received.query.iter().map(|(name, _)| name.as_str()));
-    names
+    let compared_header = secret_header(received.verify);
+    let compared_parameter = secret_parameter(received.verify);
+    let headers = received.headers.keys().map(HeaderName::as_str);
+    let parameters = received.query.iter().map(|(name, _)| name.as_str());
+    let mut readable = headers
+        .filter(|name| compared_header.as_deref() != Some(*name))
+        .chain(parameters.filter(|name| compared_parameter != Some(*name)));
+    readable
         .any(is_credential)
         .then(|| written(received, Credentials::Clear))
 }
@@ -335,17 +337,23 @@ mod tests {
         };
         let mut headers = HeaderMap::new();
         headers.insert("authorization", HeaderValue::from_static("Basic aG9vazpz"));
-        let clear = document_with_credentials(&InboundRequest {
-            method: &Method::POST,
-            headers: &headers,
-            query: Vec::new(),
-            at: Timestamp::from_millis(0),
-            verify: Some(&verify),
-            path_params: b"{}",
-            members: b"",
-        });
-        let clear = String::from_utf8(clear.unwrap()).unwrap();
+        let clear = |headers: &HeaderMap| {
+            let clear = document_with_credentials(&InboundRequest {
+                method: &Method::POST,
+                headers,
+                query: Vec::new(),
+                at: Timestamp::from_millis(0),
+                verify: Some(&verify),
+                path_params: b"{}",
+                members: b"",
+            });
+            clear.map(|document| String::from_utf8(document).unwrap())
+        };
+        assert_eq!(clear(&headers), None);
+        headers.insert("x-api-key", HeaderValue::from_static("k"));
+        let clear = clear(&headers).unwrap();
         assert!(clear.contains(r#""authorization":"********""#), "{clear}");
+        assert!(clear.contains(r#""x-api-key":"k""#), "{clear}");
     }
 
     #[test]

@@ -72,6 +72,8 @@ struct Checker {
     step_names: Vec<String>,
     /// Lists of the `each` blocks around what is being checked.
     lists: Lists,
+    /// Names from `trigger` to the value that `source.verify` compares, which runs have masked.
+    compared: Option<[String; 2]>,
     /// Whatever step an expression names is taken for one that ran before.
     any_step: bool,
     /// The definition was checked when it was stored, maybe by a build that knew fewer faults.

@@ -280,6 +280,13 @@ impl Checker {
         if !self.stored {
             self.parse_errors(cursor, &references.definition_faults, skipped);
         }
+        let compared = self.compared.as_ref();
+        if compared.is_some_and(|names| references.trigger_values.iter().any(|read| read == names))
+        {
+            let message =
+                "reads the secret that source.verify compares, of which a run has ******** alone";
+            self.warn(cursor.node.at, &cursor.path, message);
+        }
         for warning in &references.warnings {
             self.warn(
                 cursor.at_offset(skipped + warning.offset),

@@ -108,9 +108,18 @@ fn warns_of_parts_that_do_not_do_what_they_seem_to_do() {
              here; this argument is a text wherever it stands"
         ]
     );
+    let compared = warnings(
+        "flow: f\nsource:\n  trigger: webhook\n  verify: { scheme: basic, username: u, password: p \
+         }\ntarget: {connector: erp, endpoint: /x}\nmapping:\n  a: \
+         trigger.headers.authorization\n  b: trigger.headers.accept\n",
+    );
+    let masked = compared
+        .iter()
+        .filter(|told| told.contains("source.verify compares"));
+    assert_eq!(masked.count(), 1, "{compared:?}");
     let names = warnings(
         "flow: f\nsource: {trigger: api}\nmapping:\n  \"items[0].sku\": source.a\n  \"tags[]\": \
-         source.b\n  meta[\"x.y\"]: source.c\n",
+         source.b\n  meta[\"x.y\"]: source.c\n  \"range [1h]\": source.d\n",
     );
     assert_eq!(names.len(), 2, "{names:?}");
     assert!(

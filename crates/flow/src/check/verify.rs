@@ -84,14 +84,22 @@ pub(super) fn verify(
     let encoding = encoding?;
     let scheme = scheme?;
     let keys = keys?;
+    let header = header.unwrap_or_else(|| match query {
+        Some(_) => String::new(),
+        None => default_header(scheme).to_owned(),
+    });
+    let query = query.unwrap_or_default();
+    checker.compared = match scheme {
+        "basic" => Some(["headers".to_owned(), "authorization".to_owned()]),
+        "token" if query.is_empty() => Some(["headers".to_owned(), header.to_ascii_lowercase()]),
+        "token" => Some(["query".to_owned(), query.to_owned()]),
+        _ => None,
+    };
     Some(Verify {
         scheme: scheme.to_owned(),
         secrets: secrets?.unwrap_or_default(),
-        header: header.unwrap_or_else(|| match query {
-            Some(_) => String::new(),
-            None => default_header(scheme).to_owned(),
-        }),
-        query: query.unwrap_or_default().to_owned(),
+        header,
+        query: query.to_owned(),
         prefix: prefix?.unwrap_or_default().to_owned(),
         encoding: encoding
             .unwrap_or(if keys.contains(&"encoding") {
