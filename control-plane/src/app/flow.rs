@@ -356,6 +356,7 @@ async fn details(
         let running = definition::stored(&call.app.sealer, &running)?;
         if flow.draft {
             warnings.extend(fields::exposed_by_version(flow.version, &running, names));
+            warnings.extend(fields::renamed_steps(&running, &definition));
         }
         if let Some(plan) = &plan {
             warnings.extend(fields::moved_instances(&running, plan, names));

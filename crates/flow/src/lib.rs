@@ -33,7 +33,7 @@ use kanat_model::nearest;
 
 pub use check::{parse, parse_response, parse_stored, parse_stored_response};
 pub use compile::{Identity, WebhookToken, compile};
-pub use definition::{Definition, config_json};
+pub use definition::{Definition, Step, config_json};
 pub use diagnostic::{Diagnostic, Severity};
 pub use literal::{literal_secrets, text_without_secrets, without_secrets};
 pub use names::{InstanceRef, Names, check_flow_name, check_names};

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use kanat_flow::fields::{
     configured_instances, exposed_secrets, replaced_headers, unset_fields, unusable_secrets,
 };
-use kanat_flow::{Definition, Diagnostic, Names, Severity, check_names, literal_secrets};
+use kanat_flow::{Definition, Diagnostic, Names, Severity, Step, check_names, literal_secrets};
 use kanat_model::Result;
 use kanat_model::id::InstanceId;
 use kanat_plan_stream::Kind;
@@ -112,6 +112,34 @@ pub fn moved_instances(
         column: 1,
     };
     moved.into_iter().map(warning).collect()
+}
+
+/// Returns a warning for each step that seems to have another name than in the version that runs:
+/// outputs are kept by the names of steps.
+pub fn renamed_steps(running: &Definition, draft: &Definition) -> Vec<Diagnostic> {
+    let is_in = |definition: &Definition, step: &Step| {
+        definition.steps.iter().any(|other| other.name == step.name)
+    };
+    let calls_alike = |step: &Step, other: &Step| {
+        let connector = |step: &Step| step.connector.as_ref().map(|found| found.name.clone());
+        step.action.name == other.action.name && connector(step) == connector(other)
+    };
+    let mut former = running.steps.iter().filter(|step| !is_in(draft, step));
+    let added = draft.steps.iter().filter(|step| !is_in(running, step));
+    let renamed =
+        added.filter_map(|step| Some((step, former.find(|other| calls_alike(step, other))?)));
+    let warning = |(step, former): (&Step, &Step)| Diagnostic {
+        severity: Severity::Warning,
+        message: format!(
+            "the step {:?} of the version that runs seems to be {:?} here: a message that has run \
+             it and is retried after a deploy runs it again",
+            former.name, step.name
+        ),
+        path: String::new(),
+        line: 1,
+        column: 1,
+    };
+    renamed.map(warning).collect()
 }
 
 /// Returns all that keeps a definition from being deployed here, in order of place.

@@ -16,6 +16,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::confirm::Consent;
+use super::hint::quoted;
 use super::rotation::Rotation;
 use super::{Page, Session, input, schedule};
 use crate::client::Refusal;
@@ -151,7 +152,7 @@ impl Command {
                     "false" => "runs as its definition says",
                     _ => "will be deployed",
                 };
-                hint_of_moves(session, &before);
+                hint_of_effects(session, &before);
                 // What runs already is not refused, whatever has changed around it.
                 if consent.is_dry_run() && before.text("draft") != "false" {
                     let name = format!("flow {}", before.text("name"));
@@ -198,7 +199,8 @@ impl Command {
                     return Err(failure(format!(
                         "flow {flow} has a draft that is not deployed, and a rollback would throw \
                          it away: deploy it first, or give --discard-draft\nsee what differs with \
-                         `kanat flow diff {flow}`"
+                         `kanat flow diff {}`",
+                        quoted(&flow)
                     )));
                 }
                 if !consent.is_given() {
@@ -214,7 +216,7 @@ impl Command {
                     false => "",
                 };
                 let what = format!("will run version {version} again{draft}");
-                hint_of_moves(session, &found);
+                hint_of_effects(session, &found);
                 resumes(session, &found, &flow, &what, consent).await?;
                 let body = json!({ "versionNumber": version, "discardDraft": discard_draft });
                 let rolled_back = session
@@ -311,10 +313,10 @@ async fn hint_of_deployed(session: &Session, path: &str, deployed: &Json) -> Res
     Ok(())
 }
 
-/// Says of a flow which of its connectors a deploy would replace by others of the same names.
-fn hint_of_moves(session: &Session, flow: &Json) {
-    for moved in show::moved(flow) {
-        session.hint(&moved);
+/// Says what a deploy of the flow changes beside its definition.
+fn hint_of_effects(session: &Session, flow: &Json) {
+    for effect in show::effects_of_deploy(flow) {
+        session.hint(&effect);
     }
 }
 

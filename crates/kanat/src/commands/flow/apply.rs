@@ -7,6 +7,7 @@ use serde_json::json;
 use super::{diagnostics, folder, show};
 use crate::client::Refusal;
 use crate::client::name::FLOW;
+use crate::commands::hint::quoted;
 use crate::commands::{Session, input, schedule};
 use crate::exit::{failure, usage};
 use crate::output::Json;
@@ -94,7 +95,7 @@ impl Apply {
             Some(flow) => client.patch(&path(flow), &body).await.map_err(explain)?,
         };
         let running = flow.text("version");
-        super::hint_of_moves(session, &flow);
+        super::hint_of_effects(session, &flow);
         // A paused flow goes on holding its messages.
         let deploy = Json::given(json!({ "keepPaused": true, "changeSummary": self.summary }));
         let path = format!("{}/deploy", path(&flow));
@@ -200,8 +201,9 @@ fn keep_drafts<'s>(sources: impl Iterator<Item = (&'s Source, &'s Option<Json>)>
     };
     Err(failure(format!(
         "nothing was applied: it would throw away drafts that are not deployed, of {}: deploy them \
-         first, or give --discard-draft\nsee what differs with `kanat flow diff {first}`",
-        lost.join(", ")
+         first, or give --discard-draft\nsee what differs with `kanat flow diff {}`",
+        lost.join(", "),
+        quoted(first)
     )))
 }
 

@@ -148,13 +148,19 @@ fn refusals(flow: &Json) -> String {
     flow.list("rejected").iter().map(line).collect()
 }
 
-/// Returns warnings of connectors by whose names a deploy would call other instances than those
-/// that are called now.
-pub fn moved(flow: &Json) -> Vec<String> {
-    let mut moved = diagnostics::faults(flow, "warnings");
-    moved.retain(|warning| warning.message.ends_with("a deploy goes over to it"));
+/// Ends of warnings of what a deploy changes beside the definition: another connector has the name,
+/// or a step has another name.
+const EFFECTS_OF_DEPLOY: [&str; 2] = ["a deploy goes over to it", "after a deploy runs it again"];
+
+/// Returns the warnings of what a deploy changes beside the definition.
+pub fn effects_of_deploy(flow: &Json) -> Vec<String> {
+    let mut effects = diagnostics::faults(flow, "warnings");
+    effects.retain(|warning| {
+        let mut ends = EFFECTS_OF_DEPLOY.iter();
+        ends.any(|end| warning.message.ends_with(end))
+    });
     let line = |warning: &Diagnostic| format!("warning: {}", warning.message);
-    moved.iter().map(line).collect()
+    effects.iter().map(line).collect()
 }
 
 /// Returns the names of a definition that do not exist, or have no usable value.
