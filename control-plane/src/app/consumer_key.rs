@@ -257,9 +257,10 @@ pub async fn revoke(
     if key.standing.revoked_at.is_none() {
         key.standing = key.standing.revoke(Timestamp::now());
         consumer_key::update(&mut change, &key).await?;
-        change.remove(Kind::ConsumerKey, id).await?;
-        change.mark_urgent();
     }
+    // Of a revoked key too: the answer waits until no node takes it.
+    change.remove(Kind::ConsumerKey, id).await?;
+    change.mark_urgent();
     audit::updated(
         call,
         &mut change,

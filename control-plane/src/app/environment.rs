@@ -53,6 +53,16 @@ pub async fn create(call: &Call, fields: Fields) -> Result<ChangeResult<Environm
     let mut made = Environment::new(account, String::new(), Timestamp::now());
     set(&call.app, &mut made, fields)?;
     let mut change = PublishTransaction::begin_unlocked(&call.app, &made.id).await?;
+    if let Some(id) = call.caller.find_idempotent_result(&mut change).await? {
+        drop(change);
+        let id = EnvironmentId::new(id);
+        let mut change = PublishTransaction::begin(&call.app, &id).await?;
+        let made = existing(call, &mut change, id.as_str()).await?;
+        return change.answer_repeat(made).await;
+    }
+    call.caller
+        .record_idempotent_result(&mut change, &made.id)
+        .await?;
     refuse_hosts_of_others(&mut change, &made).await?;
     environment::insert(&mut change, &made).await?;
     publish(&mut change, &made).await?;
@@ -428,7 +438,10 @@ fn authority(environment: &Environment) -> Option<Authority> {
 
 #[cfg(test)]
 mod tests {
+    use kanat_auth::Role;
+
     use super::*;
+    use crate::app::testing;
 
     #[test]
     fn a_base_url_is_scheme_host_and_port() {
@@ -464,5 +477,19 @@ mod tests {
     fn a_name_is_no_id() {
         assert_eq!(check_name(" canary ").unwrap(), "canary");
         assert!(check_name("env_1").is_err());
+    }
+
+    #[tokio::test]
+    async fn a_repeat_of_a_call_that_was_not_answered_gives_the_environment_that_it_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = testing::in_folder(folder.path()).await;
+        let mut call = testing::call(&app, Role::Owner).await;
+        call.caller.idempotency_id = Some("a-key".to_owned());
+        let fields = || Fields {
+            name: Some("eu".to_owned()),
+            ..Fields::default()
+        };
+        let made = create(&call, fields()).await.unwrap().value;
+        assert_eq!(create(&call, fields()).await.unwrap().value.id, made.id);
     }
 }
