@@ -109,7 +109,7 @@ async fn a_job_is_started_from_a_file_and_followed() {
         cli.run(&["batch", "retry", again])
             .await
             .expect()
-            .contains("is started with 1 records")
+            .contains("is started with 1 record")
     );
 }
 

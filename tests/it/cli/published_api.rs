@@ -22,7 +22,7 @@ async fn an_api_is_published_and_called_from_the_shell() {
         ])
         .await
         .stderr;
-    assert!(said.contains("kanat key create \"quotes\""), "{said}");
+    assert!(said.contains("kanat key create quotes"), "{said}");
     assert!(
         cli.run(&["api", "list"])
             .await
@@ -175,6 +175,9 @@ async fn an_api_is_published_and_called_from_the_shell() {
     let moved = ["api", "update", "quotes", "--path", "offers"];
     let refused = cli.run(&moved).await.fails(1);
     assert!(refused.contains("get 404 from now on"), "{refused}");
+    let method = ["api", "update", "quotes", "--method", "PUT"];
+    let refused = cli.run(&method).await.fails(1);
+    assert!(refused.contains("get 405 from now on"), "{refused}");
     let update = [
         "api",
         "update",

@@ -25,7 +25,8 @@ const FIELDS: &str = "api:--api NAME=VALUE,authType:--auth,catalogId:the entry,\
     flowName:the flow,gracePeriod:--grace,rateLimitPerSecond:--rate,\
     redirectUri:--redirect-uri,requestSchema:--schema,\
     responseMapping:--response or --response-mapping,\
-    responseSchema:--response-schema,sampleData:--data FILE,sunsetDate:--sunset,\
+    responseSchema:--response-schema,sampleData:--data FILE,\
+    stepOutputs:--steps FILE,sunsetDate:--sunset,\
     validationMode:--validation";
 
 /// Returns the flags and arguments of the command line behind an error of the API, whose details

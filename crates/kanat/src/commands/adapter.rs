@@ -5,6 +5,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::confirm::Consent;
+use super::hint::quoted;
 use super::{Page, Session, input};
 use crate::client::name::ADAPTER;
 use crate::exit::failure;
@@ -102,7 +103,8 @@ impl Command {
                 let created = |_: &Json| format!("adapter {name} is created");
                 session.post(ADAPTER.path, &body, created).await?;
                 session.hint(&format!(
-                    "try it with `kanat adapter test {name} --data FILE`"
+                    "try it with `kanat adapter test {} --data FILE`",
+                    quoted(&name)
                 ));
                 Ok(())
             }

@@ -225,7 +225,8 @@ impl Create {
         if answer.text("authType") == "api_key" {
             let name = answer.text("name");
             session.hint(&format!(
-                "make a key with `kanat key create {name:?} CONSUMER`"
+                "make a key with `kanat key create {} CONSUMER`",
+                quoted(&name)
             ));
         }
         let flow = session.client.get(&flow, &[]).await?;

@@ -9,6 +9,7 @@ use clap::Subcommand;
 use reqwest::Method;
 use serde_json::json;
 
+use super::hint::quoted;
 use super::{Page, Session, input};
 use crate::client::LONG_TIMEOUT;
 use crate::client::name::{FLOW, segment};
@@ -118,7 +119,8 @@ impl Command {
                 let found = client.get(&FLOW.at(&flow_id), &[]).await?;
                 if found.text("status") == "paused" {
                     session.hint(&format!(
-                        "flow {flow} is paused: the records wait until `kanat flow resume {flow}`"
+                        "flow {flow} is paused: the records wait until `kanat flow resume {}`",
+                        quoted(&flow)
                     ));
                 }
                 end.of(session, job).await
@@ -156,11 +158,17 @@ impl End {
             return ended(session, job).await;
         }
         let id = job.text("id");
-        session.print(&job, |job| {
-            format!("{id} is started with {} records", job.text("total"))
-        })?;
+        session.print(&job, |job| format!("{id} is started with {}", records(job)))?;
         session.hint(&format!("see `kanat batch status {id}`"));
         Ok(())
+    }
+}
+
+/// Returns the number of records of a job, in words.
+fn records(job: &Json) -> String {
+    match job.text("total").as_str() {
+        "1" => "1 record".to_owned(),
+        total => format!("{total} records"),
     }
 }
 
@@ -175,8 +183,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 async fn ended(session: &Session, mut job: Json) -> Result<()> {
     let id = job.text("id");
     session.hint(&format!(
-        "{id} is started with {} records; it goes on when this command is stopped",
-        job.text("total")
+        "{id} is started with {}; it goes on when this command is stopped",
+        records(&job)
     ));
     let progress = Progress::new();
     while matches!(job.text("status").as_str(), "queued" | "running") {

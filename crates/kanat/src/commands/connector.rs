@@ -208,7 +208,7 @@ fn warned(session: &Session, answer: &Json) {
             "it cannot be used: its provider gives no access token: {why}"
         ));
     } else if answer.text("authorization.status") == "missing" {
-        let name = answer.text("name");
+        let name = quoted(&answer.text("name"));
         session.hint(&match answer.text("health.reason") {
             why if why.is_empty() => format!(
                 "it has no access token yet: where a person gives consent, `kanat connector \
@@ -305,8 +305,8 @@ fn catalog_entry(entry: &Json) -> String {
     let mut out = table::fields(entry, ENTRY_FIELDS) + &table::section(title, &fields);
     let actions: String = entry.list("actions").iter().map(action).collect();
     if !actions.is_empty() {
-        let slug = entry.text("slug");
-        let title = format!("Actions, called by `action: {slug}.ACTION` of a step");
+        let id = entry.text("id");
+        let title = format!("Actions, called by `action: {id}.ACTION` of a step");
         out += &table::section(&title, &actions);
     }
     out

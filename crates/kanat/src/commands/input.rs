@@ -16,6 +16,9 @@ use tokio_util::io::ReaderStream;
 use crate::exit::usage;
 use crate::output::Json;
 
+/// Name of the standard input in messages.
+const STANDARD_INPUT: &str = "standard input";
+
 /// The text of the file `path`; `-` is standard input.
 pub fn text(path: &str) -> Result<String> {
     let name = name(path);
@@ -24,7 +27,11 @@ pub fn text(path: &str) -> Result<String> {
 
 /// Says of the file `name` that it is not UTF-8, and how it becomes so.
 pub fn not_utf8(name: &str) -> String {
-    format!("is not UTF-8; convert it first, from Latin-1 with `iconv -f LATIN1 -t UTF-8 {name}`")
+    let file = match name == STANDARD_INPUT {
+        true => String::new(),
+        false => format!(" {name}"),
+    };
+    format!("is not UTF-8; convert it first, from Latin-1 with `iconv -f LATIN1 -t UTF-8{file}`")
 }
 
 /// The bytes of the file `path`; `-` is standard input.
@@ -149,7 +156,7 @@ pub async fn stream(path: &str, before: String, after: String) -> Result<reqwest
 
 /// Returns the name of the file in messages.
 pub fn name(path: &str) -> &str {
-    if path == "-" { "standard input" } else { path }
+    if path == "-" { STANDARD_INPUT } else { path }
 }
 
 #[cfg(test)]

@@ -186,14 +186,14 @@ impl Command {
                     session.hint(&format!(
                         "if it waits: `kanat flow show {}` has the flow's connectors, and `kanat \
                          connector list` those whose calls fail or pause",
-                        answer.text("flowName")
+                        quoted(&answer.text("flowName"))
                     ));
                 }
                 if answer.text("status") == "received" && answer.has("waitsFor") {
                     session.hint(&format!(
                         "messages of one ordering key go one after another: `kanat message list \
                          {} --failed` has those that others may wait for",
-                        answer.text("flowName")
+                        quoted(&answer.text("flowName"))
                     ));
                 }
                 Ok(())

@@ -200,7 +200,7 @@ pub async fn standing(client: &Client, flow: &Json) -> Result<Option<String>> {
             _ if schedule.text("enabled") == "false" => {
                 format!(
                     "is off: `kanat schedule update {} --enabled true` turns it on",
-                    flow.text("name")
+                    quoted(&flow.text("name"))
                 )
             }
             _ if flow.text("status") == "paused" => {

@@ -142,11 +142,9 @@ fn hints_are_not_part_of_the_answer() {
 fn connector_instances_keep_their_secrets() {
     let service = Service::start();
     assert!(service.run(&["connector", "catalog"]).contains("http"));
-    assert!(
-        service
-            .run(&["connector", "catalog", "http"])
-            .contains("base_url")
-    );
+    let entry = service.run(&["connector", "catalog", "http"]);
+    assert!(entry.contains("base_url"), "{entry}");
+    assert!(entry.contains("`action: http.ACTION`"), "{entry}");
     let secret = service.file("token", "very-secret\n");
     let token = format!("token=@{secret}");
     let create = [

@@ -106,18 +106,30 @@ impl Update {
     /// Returns what becomes of the calls that there are where another path or method is given.
     fn moved(&self, before: &Json) -> Option<String> {
         let bare = |path: &str| path.trim_matches('/').to_owned();
-        let path = self.path.as_deref().map(bare);
-        let is_moved = path.is_some_and(|path| path != bare(&before.text("path")))
-            || self
-                .method
-                .as_ref()
-                .is_some_and(|method| !method.eq_ignore_ascii_case(&before.text("method")));
-        is_moved.then(|| {
-            format!(
-                "calls of {} get 404 from now on, unless another API has the new place",
-                place(before)
-            )
-        })
+        let former = bare(&before.text("path"));
+        let path = self.path.as_deref().map_or_else(|| former.clone(), bare);
+        let method = before.text("method");
+        let keeps_method = self
+            .method
+            .as_ref()
+            .is_none_or(|given| given.eq_ignore_ascii_case(&method));
+        let place = place(before);
+        if shape(&path) != shape(&former) {
+            Some(format!(
+                "calls of {place} get 404 from now on, unless another API has the new place"
+            ))
+        } else if !keeps_method {
+            Some(format!(
+                "calls of {place} get 405 from now on, unless another API takes that method"
+            ))
+        } else {
+            (path != former).then(|| {
+                format!(
+                    "calls of {place} go on, and their flow gets the parameters of the path by \
+                     their new names: /{path}"
+                )
+            })
+        }
     }
 
     /// Returns who may call from now on where another kind of authentication is given.
@@ -159,6 +171,20 @@ fn place(api: &Json) -> String {
     format!("{} /{}", api.text("method"), path.trim_start_matches('/'))
 }
 
+/// Returns a path without the names of its parameters, which make no difference to calls.
+fn shape(path: &str) -> Vec<&str> {
+    let segments = path.split('/');
+    segments
+        .map(|segment| {
+            if segment.starts_with('{') {
+                "{}"
+            } else {
+                segment
+            }
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -198,5 +224,11 @@ mod tests {
     fn what_leaves_the_authentication_alone_shuts_nobody_out() {
         assert_eq!(consequence("api_key", "--auth api_key"), None);
         assert_eq!(consequence("api_key", "--deadline 2s"), None);
+    }
+
+    #[test]
+    fn names_of_parameters_make_no_other_path() {
+        assert_eq!(shape("things/{id}"), shape("things/{sku}"));
+        assert_ne!(shape("things/{id}"), shape("things/id"));
     }
 }

@@ -177,6 +177,7 @@ impl Selection {
             format!("{} of {count} {messages}", verb.as_str())
         })?;
         schedule::hint_pause(session, &session.client.get(&FLOW.at(&flow_id), &[]).await?);
+        let flow = quoted(flow);
         session.hint(&format!("follow with `kanat logs --follow {flow}`"));
         verb.complain(&self.messages, &answer)
     }
