@@ -63,21 +63,26 @@ pub(crate) async fn answer_of_run(
         .and_then(|message| message.error.as_ref())
         .map(|error| error.kind);
     match message.map(|message| message.status) {
-        Some(Status::Delivered) => match trace.iter().rev().find_map(RecordedResponse::read) {
-            Some(given) => Ok(replayed(given)),
-            None => Err(conflict(
-                "the first call under this Idempotency-Key was carried out, and its answer is not \
-                 kept",
-            )
-            .with_members(wait::member(&first))),
-        },
+        Some(Status::Delivered) => {
+            match (trace.iter().rev().find_map(RecordedResponse::read), failed) {
+                (Some(given), _) => Ok(replayed(given)),
+                // What was delivered has an error where its answer did not fit.
+                (None, Some(kind)) => Err(failed_again(kind, &first)),
+                (None, None) => Err(conflict(
+                    "the first call under this Idempotency-Key was carried out, and its answer is \
+                     not kept",
+                )
+                .with_members(wait::member(&first))),
+            }
+        }
         Some(Status::Filtered) => Ok(replayed(wait::filtered())),
-        Some(Status::DeadLetter | Status::Retrying | Status::Discarded) => Err(wait::failed(
+        Some(Status::DeadLetter | Status::Retrying | Status::Discarded) => Err(failed_again(
             failed.unwrap_or(ErrorKind::Configuration),
             &first,
         )),
         Some(Status::Received | Status::Processing | Status::Held) | None => {
-            let refusal = conflict("the first call under this Idempotency-Key is not answered yet");
+            let refusal =
+                conflict("the message of the first call under this Idempotency-Key has not ended");
             let refusal = refusal.with_members(wait::member(&first));
             Err(refusal.with(header::RETRY_AFTER, HeaderValue::from_static("1")))
         }
@@ -160,11 +165,18 @@ fn conflict(message: &str) -> Refusal {
     Refusal::new(StatusCode::CONFLICT, message)
 }
 
+/// Header of each answer that repeats the first one.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
 fn replayed(mut response: Response<Body>) -> Response<Body> {
+    let is_replayed = HeaderValue::from_static("true");
+    response.headers_mut().insert(REPLAYED, is_replayed);
     response
-        .headers_mut()
-        .insert("idempotency-replayed", HeaderValue::from_static("true"));
-    response
+}
+
+/// Returns the 502 of a call whose first answer was one.
+fn failed_again(kind: ErrorKind, first: &MessageId) -> Refusal {
+    wait::failed(kind, first).with(REPLAYED, HeaderValue::from_static("true"))
 }
 
 /// Response as the trace of its message records it.

@@ -254,7 +254,8 @@ async fn an_answer_that_is_built_is_given_and_one_that_does_not_fit_its_schema_i
     let versions = format!("{PATH}/{}/versions", text(&made["id"]));
     let second = json!({"version": "v2", "responseSchema": {"type": "object", "required": ["id"]}});
     app.api.post(&versions, &second).await.expect(201);
-    let unfit = call(&consumer, "POST", "/v2/built", &json!({"id": 1})).await;
+    let once = consumer.with_header("idempotency-key", "k-1");
+    let unfit = call(&once, "POST", "/v2/built", &json!({"id": 1})).await;
     assert_eq!(unfit.status, 502, "{}", unfit.text);
     // The record of a call that calls nobody is written behind its answer.
     let path = format!("/api/v1/messages/{}", text(&unfit.json()["messageId"]));
@@ -284,6 +285,10 @@ async fn an_answer_that_is_built_is_given_and_one_that_does_not_fit_its_schema_i
             .contains("must be an object, not null"),
         "{told}"
     );
+    let again = call(&once, "POST", "/v2/built", &json!({"id": 1})).await;
+    assert_eq!(again.status, 502, "{}", again.text);
+    assert_eq!(again.json()["messageId"], unfit.json()["messageId"]);
+    assert_eq!(again.header("idempotency-replayed"), "true");
 }
 
 #[tokio::test]
