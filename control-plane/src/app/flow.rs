@@ -348,9 +348,12 @@ async fn details(
     names: &EnvironmentNames,
 ) -> Result<Details> {
     let definition = definition::stored(&call.app.sealer, &flow)?;
-    let mut warnings = fields::warnings(call, db, &definition, names).await?;
-    let of_callers = calling_apis::findings(db, &flow.id, &definition).await?;
-    warnings.extend(of_callers.into_iter().map(Diagnostic::into_warning));
+    let mut warnings = fields::findings(call, db, &definition, names).await?;
+    warnings.extend(calling_apis::findings(db, &flow.id, &definition).await?);
+    // What runs already is deployed again, whatever has changed around it.
+    if deploy::runs_already(&call.app, &flow, db).await? {
+        warnings = warnings.into_iter().map(Diagnostic::into_warning).collect();
+    }
     let plan = deployed_plan(&call.app, db, &flow.environment_id, &flow.id).await?;
     if let Some(running) = flow_version::get(db, &flow.id, flow.version).await? {
         let running = definition::stored(&call.app.sealer, &running)?;

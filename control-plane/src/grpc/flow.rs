@@ -89,7 +89,7 @@ service! {
 
     get_flow_version(call, request: GetFlowVersionRequest) -> FlowVersion {
         let found = flow::get_version(&call, &request.id.into(), request.version).await?;
-        convert::version(&call.app, found)
+        convert::version_alone(&call.app, found)
     }
 
     diff_flow_versions(call, request: DiffFlowVersionsRequest) -> FlowDiff {

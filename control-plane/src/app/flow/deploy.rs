@@ -327,7 +327,7 @@ async fn prepare(
 
 /// Returns whether `flow` as it is to be deployed is what runs: the definition, and the plan that
 /// it compiles to today.
-async fn runs_already(app: &App, flow: &Flow, db: &mut Db) -> Result<bool> {
+pub(super) async fn runs_already(app: &App, flow: &Flow, db: &mut Db) -> Result<bool> {
     let deployed = flow_version::get(db, &flow.id, flow.version).await?;
     let is_same = |deployed: FlowVersion| {
         deployed.yaml_config == flow.yaml_config && deployed.sealed_config == flow.sealed_config

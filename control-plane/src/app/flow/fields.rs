@@ -87,10 +87,10 @@ pub fn exposed_by_version(
         .collect()
 }
 
-/// Returns a warning for each name by which the version that runs calls an instance, and by which a
-/// deploy would call another one. `plan` is the plan of that version.
+/// Returns a warning for each name by which a version calls an instance, and by which a deploy
+/// would call another one. `plan` is the plan of that version.
 pub fn moved_instances(
-    running: &Definition,
+    version: &Definition,
     plan: &FlowPlan,
     names: &EnvironmentNames,
 ) -> Vec<Diagnostic> {
@@ -99,13 +99,13 @@ pub fn moved_instances(
         let found = names.instance(name);
         found.is_some_and(|found| !called.contains(found.id.as_str()))
     };
-    let moved: BTreeSet<&str> = running.instances().filter(is_moved).collect();
+    let moved: BTreeSet<&str> = version.instances().filter(is_moved).collect();
     let version = plan.version;
     let warning = |name: &str| Diagnostic {
         severity: Severity::Warning,
         message: format!(
-            "the connector {name:?} is another instance than version {version}, which runs, \
-             calls: a deploy goes over to it"
+            "the connector {name:?} is another instance than version {version} calls: a deploy \
+             goes over to it"
         ),
         path: String::new(),
         line: 1,

@@ -1,13 +1,17 @@
 //! Deployed versions of flows.
 
 use kanat_auth::Role;
+use kanat_flow::Diagnostic;
 use kanat_model::id::FlowId;
 use kanat_model::page::{ListPage, Page};
 use kanat_model::{Code, Error, Result};
+use kanat_plan_stream::saved;
 use kanat_store::Db;
 use kanat_store::flow::Flow;
 use kanat_store::flow_version::{self, FlowVersion};
 
+use super::names::EnvironmentNames;
+use super::{definition, fields};
 use crate::app::{Call, Caller};
 
 /// The flow's versions, newest first.
@@ -22,13 +26,20 @@ pub async fn list(call: &Call, id: &FlowId, page: Page) -> Result<ListPage<FlowV
     Ok(found)
 }
 
-/// One version with its definition.
-pub async fn get(call: &Call, id: &FlowId, version: u32) -> Result<FlowVersion> {
+/// One version with its definition, and the warnings of a rollback to it.
+pub async fn get(call: &Call, id: &FlowId, version: u32) -> Result<(FlowVersion, Vec<Diagnostic>)> {
     let mut tx = call.read().await?;
     let flow = call.existing(&mut tx, id).await?;
     let mut found = existing(&mut tx, &flow, version).await?;
+    let definition = definition::stored(&call.app.sealer, &found)?;
+    let names = EnvironmentNames::load(&mut tx, &flow.environment_id).await?;
     hide_secrets(&call.caller, &mut found);
-    Ok(found)
+    // A version without messages may have no plan in the log, and is not warned of.
+    let body = call.app.log.plan(id, version).await.ok().flatten();
+    let sealer = Some(&*call.app.sealer);
+    let plan = body.and_then(|body| saved::decode(id.as_str(), version, body, sealer).ok());
+    let warnings = plan.map(|plan| fields::moved_instances(&definition, &plan, &names));
+    Ok((found, warnings.unwrap_or_default()))
 }
 
 /// Returns a version of a flow.

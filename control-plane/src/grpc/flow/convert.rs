@@ -139,7 +139,7 @@ pub fn details(call: &Call, details: Details) -> Result<wire::Flow> {
             text: details.config,
         }),
         plan: details.plan.map(|text| wire::Json { text }),
-        warnings: details.warnings.into_iter().map(diagnostic).collect(),
+        warnings: details.warnings.into_iter().map(warning).collect(),
         ..flow(call, details.flow)?
     };
     // What is shown changes with its surroundings too: a table that is made ends a warning.
@@ -203,7 +203,7 @@ pub fn validated(yaml: &str, found: DefinitionReport) -> wire::ValidateFlowRespo
         }
     };
     let warned = |found: Diagnostic| wire::Diagnostic {
-        refuses_deploy: (found.severity == Severity::Error).then_some(true),
+        refuses_deploy: refuses_deploy(&found),
         ..spanned(found.into_warning())
     };
     wire::ValidateFlowResponse {
@@ -260,8 +260,20 @@ pub fn version(app: &App, version: FlowVersion) -> Result<wire::FlowVersion> {
                 name: version.created_by_name.clone(),
             }),
             yaml_config: flow::definition_text(&app.sealer, &version)?.into_owned(),
+            warnings: Vec::new(),
         }
     ))
+}
+
+/// One version, with the warnings of a rollback to it.
+pub fn version_alone(
+    app: &App,
+    (found, warnings): (FlowVersion, Vec<Diagnostic>),
+) -> Result<wire::FlowVersion> {
+    Ok(wire::FlowVersion {
+        warnings: warnings.into_iter().map(diagnostic).collect(),
+        ..version(app, found)?
+    })
 }
 
 /// The graph, or its drawing where `format` asks for one.
@@ -310,6 +322,18 @@ fn rejected(app: &App, id: &FlowId) -> Vec<wire::Rejection> {
             message,
         })
         .collect()
+}
+
+/// A warning. An error is one for which a deploy is refused.
+fn warning(found: Diagnostic) -> wire::Diagnostic {
+    wire::Diagnostic {
+        refuses_deploy: refuses_deploy(&found),
+        ..diagnostic(found.into_warning())
+    }
+}
+
+fn refuses_deploy(found: &Diagnostic) -> Option<bool> {
+    (found.severity == Severity::Error).then_some(true)
 }
 
 fn diagnostic(diagnostic: Diagnostic) -> wire::Diagnostic {

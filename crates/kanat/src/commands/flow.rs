@@ -149,14 +149,19 @@ impl Command {
                 let path = session.client.path(&FLOW, &flow).await?;
                 let before = session.client.get(&path, &[]).await?;
                 let what = match before.text("draft").as_str() {
-                    "false" => "runs as its definition says",
+                    "false" if show::effects_of_deploy(&before).is_empty() => {
+                        "runs as its definition says"
+                    }
                     _ => "will be deployed",
                 };
                 hint_of_effects(session, &before);
-                // What runs already is not refused, whatever has changed around it.
-                if consent.is_dry_run() && before.text("draft") != "false" {
+                if consent.is_dry_run() {
                     let name = format!("flow {}", before.text("name"));
-                    dry_run::check(session, &name, &before).await?;
+                    match before.text("draft").as_str() {
+                        // It says of what runs whether a deploy would be refused.
+                        "false" => dry_run::refuse(&name, &before.text("yamlConfig"), &before)?,
+                        _ => dry_run::check(session, &name, &before).await?,
+                    }
                 }
                 if keep_paused {
                     consent.announce(&format!("flow {flow} {what}, and stays paused if it is"))?;
@@ -203,20 +208,18 @@ impl Command {
                         quoted(&flow)
                     )));
                 }
-                if !consent.is_given() {
-                    let earlier = format!("{path}/versions/{version}");
-                    let earlier = session.client.get(&earlier, &[]).await?;
-                    if consent.is_dry_run() {
-                        let name = format!("flow {}", found.text("name"));
-                        dry_run::check(session, &name, &earlier).await?;
-                    }
+                let earlier = format!("{path}/versions/{version}");
+                let earlier = session.client.get(&earlier, &[]).await?;
+                if consent.is_dry_run() {
+                    let name = format!("flow {}", found.text("name"));
+                    dry_run::check(session, &name, &earlier).await?;
                 }
                 let draft = match loses {
                     true => ", and its draft will be thrown away",
                     false => "",
                 };
                 let what = format!("will run version {version} again{draft}");
-                hint_of_effects(session, &found);
+                hint_of_effects(session, &earlier);
                 resumes(session, &found, &flow, &what, consent).await?;
                 let body = json!({ "versionNumber": version, "discardDraft": discard_draft });
                 let rolled_back = session

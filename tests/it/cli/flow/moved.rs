@@ -15,10 +15,15 @@ async fn a_deploy_says_that_it_goes_over_to_another_connector_of_the_same_name()
     cli.run(&["connector", "update", "erp", "--name", "erp-eu"])
         .await
         .expect();
+    let refused = cli
+        .run(&["flow", "deploy", "orders", "--dry-run"])
+        .await
+        .fails(1);
+    assert!(refused.contains("\"erp\" does not exist"), "{refused}");
     app.api.http_instance("erp", &later.url()).await;
 
-    let moved = "the connector \"erp\" is another instance than version 1, which runs, calls: a \
-                 deploy goes over to it";
+    let moved = "the connector \"erp\" is another instance than version 1 calls: a deploy goes \
+                 over to it";
     for command in [
         &["flow", "deploy", "orders", "--dry-run"][..],
         &["flow", "show", "orders"],
@@ -32,6 +37,9 @@ async fn a_deploy_says_that_it_goes_over_to_another_connector_of_the_same_name()
     }
     let after = cli.run(&["flow", "show", "orders"]).await;
     assert!(!after.expect().contains("another instance"));
+    let back = cli.run(&["flow", "rollback", "orders", "1"]).await;
+    assert!(back.stderr.contains(moved), "{}", back.stderr);
+    back.expect();
 }
 
 #[tokio::test]

@@ -19,15 +19,26 @@ pub async fn check(session: &Session, name: &str, holder: &Json) -> Result<()> {
     let text = holder.text("yamlConfig");
     let body = json!({ "yamlConfig": text });
     let answer = session.client.check("/flows/validate", &body).await?;
-    let refusals = diagnostics::refusals(&answer, Severity::Error);
-    if !refusals.is_empty() {
-        diagnostics::complain(name, &text, &refusals);
-        let count = diagnostics::counted(refusals.len());
-        return Err(failure(format!("{name} has {count}")));
-    }
+    refuse(name, &text, &answer)?;
     let warnings = diagnostics::faults(&answer, "warnings");
     if !warnings.is_empty() {
         diagnostics::complain(name, &text, &warnings);
     }
     Ok(())
+}
+
+/// Prints the faults of the definition of `text` for which its deploy would be refused, by an
+/// answer that has them.
+///
+/// # Errors
+///
+/// There are some.
+pub fn refuse(name: &str, text: &str, answer: &Json) -> Result<()> {
+    let refusals = diagnostics::refusals(answer, Severity::Error);
+    if refusals.is_empty() {
+        return Ok(());
+    }
+    diagnostics::complain(name, text, &refusals);
+    let count = diagnostics::counted(refusals.len());
+    Err(failure(format!("{name} has {count}")))
 }
