@@ -27,11 +27,13 @@ fn begins_with_a_word(rest: &[u8]) -> bool {
         rest.get(..word.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
     };
-    let is_other = OTHER_WORDS.iter().any(|word| begins_with(word))
-        && !["authoris", "authority", "authoriz"]
-            .iter()
-            .any(begins_with);
-    words.iter().any(|word| begins_with(word)) && !is_other
+    words.iter().any(begins_with) && !is_other(begins_with)
+}
+
+/// Returns whether a name goes on with a word that only begins as one of credentials does.
+fn is_other(begins_with: impl Fn(&&str) -> bool) -> bool {
+    const CREDENTIALS: [&str; 3] = ["authoris", "authority", "authoriz"];
+    OTHER_WORDS.iter().any(&begins_with) && !CREDENTIALS.iter().any(&begins_with)
 }
 
 #[cfg(test)]
