@@ -59,7 +59,7 @@ pub fn document_with_credentials(received: &InboundRequest<'_>) -> Option<Vec<u8
     let headers = received.headers.keys().map(HeaderName::as_str);
     let parameters = received.query.iter().map(|(name, _)| name.as_str());
     let mut readable = headers
-        .filter(|name| compared_header.as_deref() != Some(*name))
+        .filter(|name| !compared_header.is_some_and(|own| own.eq_ignore_ascii_case(name)))
         .chain(parameters.filter(|name| compared_parameter != Some(*name)));
     readable
         .any(is_credential)
@@ -71,7 +71,8 @@ fn written(received: &InboundRequest<'_>, credentials: Credentials) -> Vec<u8> {
     out.extend_from_slice(b"{\"headers\":{");
     let secret = secret_header(received.verify);
     let is_masked = |name: &str| {
-        secret.as_deref() == Some(name) || credentials == Credentials::Masked && is_credential(name)
+        secret.is_some_and(|own| own.eq_ignore_ascii_case(name))
+            || credentials == Credentials::Masked && is_credential(name)
     };
     write_headers(received.headers, is_masked, &mut out);
     out.extend_from_slice(b"},\"query\":");
@@ -208,12 +209,12 @@ fn write_with(
     out.push(b'}');
 }
 
-/// Returns the name of the header that `verify` compares, in lower case.
-fn secret_header(verify: Option<&Verify>) -> Option<String> {
+/// Returns the name of the header that `verify` compares, as it is written.
+fn secret_header(verify: Option<&Verify>) -> Option<&str> {
     let verify = verify?;
     match verify.scheme.as_str() {
-        "token" => Some(verify.header.to_ascii_lowercase()),
-        "basic" => Some(AUTHORIZATION.as_str().to_owned()),
+        "token" => Some(&verify.header),
+        "basic" => Some(AUTHORIZATION.as_str()),
         _ => None,
     }
 }

@@ -283,8 +283,7 @@ impl Checker {
         let compared = self.compared.as_ref();
         if compared.is_some_and(|names| references.trigger_values.iter().any(|read| read == names))
         {
-            let message =
-                "reads the secret that source.verify compares, of which a run has ******** alone";
+            let message = "source.verify compares this secret: a run reads ******** in its place";
             self.warn(cursor.node.at, &cursor.path, message);
         }
         for warning in &references.warnings {
