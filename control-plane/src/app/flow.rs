@@ -350,13 +350,15 @@ async fn details(
     let definition = definition::stored(&call.app.sealer, &flow)?;
     let mut warnings = fields::findings(call, db, &definition, names).await?;
     warnings.extend(calling_apis::findings(db, &flow.id, &definition).await?);
-    // What runs already is deployed again, whatever has changed around it.
-    if deploy::runs_already(&call.app, &flow, db).await? {
-        warnings = warnings.into_iter().map(Diagnostic::into_warning).collect();
-    }
     let plan = deployed_plan(&call.app, db, &flow.environment_id, &flow.id).await?;
-    if let Some(running) = flow_version::get(db, &flow.id, flow.version).await? {
-        let running = definition::stored(&call.app.sealer, &running)?;
+    if let Some(deployed) = flow_version::get(db, &flow.id, flow.version).await? {
+        // What runs already is deployed again, whatever has changed around it.
+        if let Some(plan) = plan.clone()
+            && deploy::is_unchanged(&flow, &definition, &deployed, plan, names)
+        {
+            warnings = warnings.into_iter().map(Diagnostic::into_warning).collect();
+        }
+        let running = definition::stored(&call.app.sealer, &deployed)?;
         if flow.draft {
             warnings.extend(fields::exposed_by_version(flow.version, &running, names));
             warnings.extend(fields::renamed_steps(&running, &definition));

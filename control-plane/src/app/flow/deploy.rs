@@ -327,24 +327,34 @@ async fn prepare(
 
 /// Returns whether `flow` as it is to be deployed is what runs: the definition, and the plan that
 /// it compiles to today.
-pub(super) async fn runs_already(app: &App, flow: &Flow, db: &mut Db) -> Result<bool> {
+async fn runs_already(app: &App, flow: &Flow, db: &mut Db) -> Result<bool> {
     let deployed = flow_version::get(db, &flow.id, flow.version).await?;
-    let is_same = |deployed: FlowVersion| {
-        deployed.yaml_config == flow.yaml_config && deployed.sealed_config == flow.sealed_config
-    };
-    if flow.draft || !deployed.is_some_and(is_same) {
+    let Some(deployed) = deployed.filter(|_| !flow.draft) else {
         return Ok(false);
-    }
+    };
     let Some(running) = deployed_plan(app, db, &flow.environment_id, &flow.id).await? else {
         return Ok(false);
     };
     let names = EnvironmentNames::load(db, &flow.environment_id).await?;
-    let plan = kanat_flow::compile(
-        &definition::stored(&app.sealer, flow)?,
-        &names,
-        identity(flow),
-    );
-    Ok(plan.is_ok_and(|plan| comparable(plan) == comparable(running)))
+    let definition = definition::stored(&app.sealer, flow)?;
+    Ok(is_unchanged(flow, &definition, &deployed, running, &names))
+}
+
+/// Returns whether a deploy of `flow`, whose definition this is, would change nothing: `deployed`
+/// is the version that runs, and `running` its plan.
+pub(super) fn is_unchanged(
+    flow: &Flow,
+    definition: &Definition,
+    deployed: &FlowVersion,
+    running: FlowPlan,
+    names: &EnvironmentNames,
+) -> bool {
+    let has_same_text = !flow.draft
+        && deployed.yaml_config == flow.yaml_config
+        && deployed.sealed_config == flow.sealed_config;
+    has_same_text
+        && kanat_flow::compile(definition, names, identity(flow))
+            .is_ok_and(|plan| comparable(plan) == comparable(running))
 }
 
 /// A plan without what changes around a definition: its name, its tokens, whether it is paused,

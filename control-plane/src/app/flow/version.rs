@@ -31,15 +31,30 @@ pub async fn get(call: &Call, id: &FlowId, version: u32) -> Result<(FlowVersion,
     let mut tx = call.read().await?;
     let flow = call.existing(&mut tx, id).await?;
     let mut found = existing(&mut tx, &flow, version).await?;
-    let definition = definition::stored(&call.app.sealer, &found)?;
     let names = EnvironmentNames::load(&mut tx, &flow.environment_id).await?;
+    drop(tx);
+    let warnings = rollback_warnings(call, &found, &names).await;
     hide_secrets(&call.caller, &mut found);
-    // A version without messages may have no plan in the log, and is not warned of.
-    let body = call.app.log.plan(id, version).await.ok().flatten();
-    let sealer = Some(&*call.app.sealer);
-    let plan = body.and_then(|body| saved::decode(id.as_str(), version, body, sealer).ok());
-    let warnings = plan.map(|plan| fields::moved_instances(&definition, &plan, &names));
     Ok((found, warnings.unwrap_or_default()))
+}
+
+/// Returns the warnings of a rollback to a version; `None` where its plan or its definition cannot
+/// be read. A version without messages may have no plan in the log.
+async fn rollback_warnings(
+    call: &Call,
+    version: &FlowVersion,
+    names: &EnvironmentNames,
+) -> Option<Vec<Diagnostic>> {
+    let FlowVersion {
+        flow_id,
+        version: number,
+        ..
+    } = version;
+    let sealer = &call.app.sealer;
+    let body = call.app.log.plan(flow_id, *number).await.ok().flatten()?;
+    let plan = saved::decode(flow_id.as_str(), *number, body, Some(sealer)).ok()?;
+    let definition = definition::stored(sealer, version).ok()?;
+    Some(fields::moved_instances(&definition, &plan, names))
 }
 
 /// Returns a version of a flow.
