@@ -12,8 +12,6 @@ pub enum Read {
     Step(String),
     /// `trigger.api`: the published API that was called, and by whom.
     Api,
-    /// `response.headers` of the answer that is judged.
-    ResponseHeaders,
 }
 
 impl Program {
@@ -88,9 +86,5 @@ fn reads(references: &References) -> impl Iterator<Item = Read> + '_ {
     let steps = steps.map(|step| Read::Step(step.name.clone()));
     let trigger = references.trigger_values.iter();
     let api = trigger.filter(|names| names.first().is_some_and(|name| name == "api"));
-    let response = references.response_values.iter();
-    let headers = response.filter(|names| names.first().is_none_or(|name| name == "headers"));
-    steps
-        .chain(api.map(|_| Read::Api))
-        .chain(headers.map(|_| Read::ResponseHeaders))
+    steps.chain(api.map(|_| Read::Api))
 }

@@ -20,18 +20,24 @@ impl Program {
         }
     }
 
-    /// Returns whether an answer to `step` of unknown headers satisfies its condition; `None` where
-    /// that depends on the headers, or the condition cannot be evaluated.
+    /// Returns whether an answer to `step` of unknown headers satisfies its condition, which may be
+    /// absent; `None` where that depends on the headers.
+    ///
+    /// # Errors
+    /// As of [`Self::succeeds`].
     pub fn succeeds_without_headers(
         &self,
         step: &Step,
         input: &Input,
         response: &[u8],
         resources: &dyn Resources,
-    ) -> Option<bool> {
-        let condition = step.success_when.as_ref()?;
+    ) -> Result<Option<bool>, Failure> {
+        let Some(condition) = step.success_when.as_ref() else {
+            return Ok(Some(true));
+        };
         let scope = self.answer_scope(Some(step), input, response, resources);
-        condition.holds_without_headers(&scope)
+        let holds = condition.holds_without_headers(&scope);
+        holds.map_err(|error| condition_failure(Some(step), error))
     }
 
     fn answer_scope<'s>(
@@ -68,17 +74,9 @@ impl Program {
             return Ok(true);
         };
         let scope = self.answer_scope(step, input, response, resources);
-        let value = condition.evaluate(&scope).map_err(|error| {
-            let place = step.map_or_else(|| "target".to_owned(), Step::place);
-            Failure {
-                kind: ErrorKind::Condition,
-                ..EvaluationError {
-                    field: Some(format!("{place}.success_when")),
-                    ..error
-                }
-                .into()
-            }
-        })?;
+        let value = condition
+            .evaluate(&scope)
+            .map_err(|error| condition_failure(step, error))?;
         Ok(value.truthy())
     }
 
@@ -97,6 +95,19 @@ impl Program {
             field: step.map(Step::place),
             expression: Some(expression),
         }
+    }
+}
+
+/// Returns the failure of a condition that cannot be evaluated.
+fn condition_failure(step: Option<&Step>, error: EvaluationError) -> Failure {
+    let place = step.map_or_else(|| "target".to_owned(), Step::place);
+    Failure {
+        kind: ErrorKind::Condition,
+        ..EvaluationError {
+            field: Some(format!("{place}.success_when")),
+            ..error
+        }
+        .into()
     }
 }
 

@@ -44,8 +44,11 @@ impl Expression {
     }
 
     /// Returns whether the condition holds for a message, whatever the headers of the answer are;
-    /// `None` where it depends on them, or cannot be evaluated.
-    pub fn holds_without_headers(&self, scope: &Scope) -> Option<bool> {
+    /// `None` where it depends on them.
+    ///
+    /// # Errors
+    /// A part that every evaluation meets cannot be evaluated.
+    pub fn holds_without_headers(&self, scope: &Scope) -> Result<Option<bool>, EvaluationError> {
         partial::holds_without_headers(self.node(), &Environment::new(scope))
     }
 

@@ -18,9 +18,6 @@ pub struct References {
     /// The names that paths from `trigger` begin with, up to the first index; none for the trigger
     /// as a whole.
     pub trigger_values: Vec<Vec<String>>,
-    /// The names that paths from `response` begin with, up to the first index; none for the answer
-    /// as a whole.
-    pub response_values: Vec<Vec<String>>,
     /// Faults that a run takes and a check of a definition refuses: members that a root does not
     /// have, such as `trigger.headrs`, which are undefined in a run, and letters in the format of a
     /// date that are no token.
@@ -194,8 +191,6 @@ impl References {
         self.instance_values
             .extend_from_slice(&other.instance_values);
         self.trigger_values.extend_from_slice(&other.trigger_values);
-        self.response_values
-            .extend_from_slice(&other.response_values);
         self.definition_faults
             .extend_from_slice(&other.definition_faults);
         self.variables.extend_from_slice(&other.variables);

@@ -168,11 +168,15 @@ impl Parser<'_> {
                 .references
                 .trigger_values
                 .push(path.names().map(str::to_owned).collect()),
-            (Root::Response, _) => self
-                .references
-                .response_values
-                .push(path.names().map(str::to_owned).collect()),
-            (Root::Source | Root::Steps | Root::Target | Root::State | Root::Env, _) => {}
+            (
+                Root::Source
+                | Root::Steps
+                | Root::Target
+                | Root::State
+                | Root::Env
+                | Root::Response,
+                _,
+            ) => {}
         }
         self.references.root(path.root);
     }

@@ -22,8 +22,6 @@ impl Run<'_> {
                 Read::Api if self.sample.lacks_api && sentences.is_empty() => {
                     sentences.push("trigger.api is not known in a test: give api".to_owned());
                 }
-                // Only of answers, which are judged apart.
-                Read::ResponseHeaders => {}
                 Read::Step(_) | Read::Api => {}
             }
         }
